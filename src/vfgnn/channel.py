@@ -1,0 +1,179 @@
+"""The only way out of a party, and the only way in.
+
+A party calls `enter` with the messages its schedule declares for the coming phase; from then on each link accepts
+exactly those, in that order, and `enter` refuses to go on while any of them is outstanding. Everything else raises
+`ProtocolError` before a byte is sent, or before a byte that came is used.
+
+What moves the bytes is a `Transport`: memory here, TLS connections in `transport/`. Parties never see which.
+"""
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+import torch
+
+from vfgnn.errors import ChannelClosed, ProtocolError
+from vfgnn.messages import Declared, Kind
+from vfgnn.records import Traffic
+
+
+class Transport(Protocol):
+    """Moves declared messages of one party; knows nothing of their meaning."""
+
+    def put(self, message: Declared, payload: torch.Tensor) -> None:
+        """Hand over a payload; returns without waiting for the receiver."""
+
+    def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
+        """Wait for the next message from `sender`."""
+
+
+class Channel:
+    """One party's end of all its links."""
+
+    def __init__(self, party: str, transport: Transport) -> None:
+        self.party = party
+        self.traffic = Traffic()
+        self._transport = transport
+        self._phase = "before setup"
+        self._step: int | None = None
+        self._expected: dict[tuple[str, str], deque[Declared]] = {}
+
+    def enter(self, phase: str, messages: Iterable[Declared], *, step: int | None = None) -> None:
+        """Begin a phase: what `messages` declares for this party is what may, and must, happen in it."""
+        self.finish()
+        self._phase, self._step = phase, step
+        self._expected = defaultdict(deque)
+        for message in messages:
+            if self.party in (message.sender, message.receiver):
+                self._expected[message.sender, message.receiver].append(message)
+
+    def finish(self) -> None:
+        """Refuse to leave a phase in which a declared message is outstanding."""
+        outstanding = [str(message) for link in self._expected.values() for message in link]
+        if outstanding:
+            raise self._refusal("the phase ended too early", outstanding[0], "nothing more")
+
+    def send(self, receiver: str, kind: Kind, payload: torch.Tensor) -> None:
+        """Send the message that the schedule names next on this link.
+
+        Reveals: the payload, to `receiver`.
+        """
+        declared = self._next(self.party, receiver)
+        given = Declared(kind, self.party, receiver, payload.dtype, tuple(payload.shape))
+        self._compare(declared, given, payload)
+        self._expected[self.party, receiver].popleft()
+        self._transport.put(given, payload)
+        self.traffic.count(phase=self._phase, sender=self.party, receiver=receiver, size=given.bytes)
+
+    def receive(self, sender: str, kind: Kind) -> torch.Tensor:
+        """Wait for the message that the schedule names next on this link."""
+        declared = self._next(sender, self.party)
+        if declared.kind != kind:
+            raise self._refusal("this party asked for another message", str(declared), str(kind))
+        began = time.perf_counter()
+        given, payload = self._transport.get(sender)
+        waited = time.perf_counter() - began
+        self._compare(declared, given, payload)
+        self._expected[sender, self.party].popleft()
+        self.traffic.count(
+            phase=self._phase, sender=sender, receiver=self.party, size=given.bytes, waited_s=waited
+        )
+        return payload
+
+    def _next(self, sender: str, receiver: str) -> Declared:
+        link = self._expected.get((sender, receiver))
+        if not link:
+            raise self._refusal("a message outside the schedule", "nothing more", f"{sender}->{receiver}")
+        return link[0]
+
+    def _compare(self, declared: Declared, given: Declared, payload: torch.Tensor) -> None:
+        if given != declared:
+            raise self._refusal("a message that is not the declared one", str(declared), str(given))
+        if payload.is_floating_point() and not _finite(payload):
+            raise self._refusal("a message with NaN or infinite values", "finite values", str(given))
+
+    def _refusal(self, what: str, expected: str, got: str) -> ProtocolError:
+        when = self._phase if self._step is None else f"{self._phase} of step {self._step}"
+        return ProtocolError(what, expected=expected, got=got, where=f"party {self.party}, {when}")
+
+
+def _finite(payload: torch.Tensor) -> bool:
+    # A finite sum proves finite values in one pass; only a sum that overflowed needs the slower look.
+    return bool(torch.isfinite(payload.sum())) or bool(torch.isfinite(payload).all())
+
+
+class InMemoryNetwork:
+    """All parties in one process, each in its own thread, sharing nothing but copies of messages.
+
+    Exactly one party computes at a time: whoever holds the lock. A party that has to wait for a message gives it up.
+    So a simulation is deterministic, and each kernel has all the cores.
+    """
+
+    def __init__(self) -> None:
+        self._turn = threading.Condition()
+        self._queues: dict[tuple[str, str], deque[tuple[Declared, torch.Tensor]]] = defaultdict(deque)
+        self._failure: BaseException | None = None
+
+    def channel(self, party: str) -> Channel:
+        """The end of all links that belongs to `party`."""
+        return Channel(party, _InMemoryTransport(self, party))
+
+    def run(self, parties: Mapping[str, Callable[[], object]]) -> None:
+        """Run every party to its end; the first error of any party ends all and is raised here."""
+        threads = [threading.Thread(target=self._run_one, args=(work,), name=name) for name, work in parties.items()]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(timeout=0.2)  # a plain join would not let Ctrl-C through
+        except KeyboardInterrupt as interrupt:
+            self._fail(interrupt)
+            raise
+        if self._failure is not None:
+            raise self._failure
+
+    def _run_one(self, work: Callable[[], object]) -> None:
+        with self._turn:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 (it is raised again in `run`)
+                self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._turn:
+            if self._failure is None:
+                self._failure = error
+            self._turn.notify_all()
+
+    def put(self, message: Declared, payload: torch.Tensor) -> None:
+        """Queue a copy: what the sender does to its tensor later stays with the sender."""
+        copy = payload.detach().to("cpu", copy=True)
+        with self._turn:
+            self._queues[message.sender, message.receiver].append((message, copy))
+            self._turn.notify_all()
+
+    def get(self, sender: str, receiver: str) -> tuple[Declared, torch.Tensor]:
+        """Wait, letting the other parties compute, until the link has a message."""
+        link = self._queues[sender, receiver]
+        with self._turn:
+            self._turn.wait_for(lambda: link or self._failure)
+            if self._failure is not None:
+                raise ChannelClosed(f"{sender} ended before its message came", where=f"party {receiver}")
+            return link.popleft()
+
+
+class _InMemoryTransport:
+    """One party's view of the in-memory network."""
+
+    def __init__(self, network: InMemoryNetwork, party: str) -> None:
+        self._network, self._party = network, party
+
+    def put(self, message: Declared, payload: torch.Tensor) -> None:
+        self._network.put(message, payload)
+
+    def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
+        return self._network.get(sender, self._party)

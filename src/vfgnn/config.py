@@ -1,0 +1,212 @@
+"""What all parties agree on before a run: the federation (who holds what, in sizes only) and the settings.
+
+Everything here is public and identical at all parties. Private things (data, seeds, keys, a holder's own module) are
+never part of it. Unknown keys are refused, so that a typing error cannot silently train something else.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from vfgnn.errors import ConfigError
+
+SERVER = "server"
+
+Gnn = Literal["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp", "own"]
+Combine = Literal["concat", "mean", "regression", "confidence"]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+
+
+class Public(BaseModel):
+    """Frozen and closed: a public value is what all parties compared, and nothing else."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Settings(Public):
+    """The model and how it is trained. Names as in the paper; the comments say what differs from it."""
+
+    # CG1 features
+    initial_embedding: Literal["collaborative", "individual"] = "collaborative"
+    joint_layer: Literal["insecure_clear"] = "insecure_clear"
+    joint_layer_epochs: Annotated[int, Field(ge=0)] | None = None  # None: trained in every epoch, as in the paper
+    joint_learning_rate: Positive = 1.0  # momentum SGD: the only kind of step that shares can take
+    joint_momentum: Fraction = 0.9
+    joint_nesterov: bool = False
+    joint_weight_decay: NotNegative = 0.0
+    dim: Annotated[int, Field(ge=1, le=4096)] = 64
+    # CG1 edges
+    gnn: Gnn = "sage_mean"
+    layers: Annotated[int, Field(ge=1, le=64)] = 2  # K; for APPNP the number of propagation steps
+    embedding_activation: Literal["none", "tanh"] = "none"  # applied to h0 before the GNN
+    teleport: Fraction = 0.1  # APPNP's alpha
+    fanout: tuple[Annotated[int, Field(ge=1)], ...] | None = None  # neighbours sampled per layer while training
+    # CG2
+    combine: Combine = "mean"
+    confidence_degree: Annotated[int, Field(ge=1)] = 8  # D: degrees from here on count as full confidence
+    hidden_layers: Annotated[int, Field(ge=0, le=16)] = 1
+    dropout: Fraction = 0.5
+    # training
+    learning_rate: Positive = 0.01  # Adam, each party for the weights that it holds alone
+    weight_decay: NotNegative = 0.0005
+    epochs: Annotated[int, Field(ge=1)] = 200
+    evaluate_every: Annotated[int, Field(ge=1)] = 1
+    patience: Annotated[int, Field(ge=1)] | None = None  # epochs without a better validation accuracy; None: never stop
+    publish: Literal["needed", "all"] = "needed"
+    precision: Literal["float32", "float64"] = "float32"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.fanout is not None and self.gnn in ("appnp", "own"):
+            raise ValueError(f"fanout cannot be used with gnn = {self.gnn}: it samples once per layer of a GNN of ours")
+        if self.fanout is not None and len(self.fanout) != self.layers:
+            raise ValueError(f"fanout needs one number per layer: layers = {self.layers}, got {len(self.fanout)}")
+        if self.joint_nesterov and self.joint_momentum == 0:
+            raise ValueError("joint_nesterov needs joint_momentum > 0")
+        return self
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of all local computation and of the messages to and from the server."""
+        return torch.float64 if self.precision == "float64" else torch.float32
+
+    @property
+    def trained_joint_epochs(self) -> int:
+        """R: after so many steps h0 is constant."""
+        return self.epochs if self.joint_layer_epochs is None else min(self.joint_layer_epochs, self.epochs)
+
+
+class HolderShape(Public):
+    """The public part of a holder: its name, how many columns it has, and whether it has edges."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
+    features: Annotated[int, Field(ge=0)]
+    edges: bool
+
+
+class Federation(Public):
+    """Who takes part, in sizes only, and the settings they agreed on."""
+
+    nodes: Annotated[int, Field(ge=1)]
+    classes: Annotated[int, Field(ge=2)]
+    holders: Annotated[tuple[HolderShape, ...], Field(min_length=1)]
+    label_holder: str
+    settings: Settings
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [holder.name for holder in self.holders]
+        if len(set(names)) != len(names) or SERVER in names:
+            raise ValueError(f"holders need names of their own, none of them '{SERVER}'; got {names}")
+        if self.label_holder not in names:
+            raise ValueError(f"label_holder must be one of the holders {names}, not '{self.label_holder}'")
+        if not self.publishers:
+            raise ValueError("nobody would publish anything: at least one holder needs edges (or features of its own)")
+        if self.collaborative and not any(holder.features for holder in self.holders):
+            raise ValueError("collaborative initial embeddings need features at one holder at least")
+        return self
+
+    @property
+    def collaborative(self) -> bool:
+        """Whether h0 is computed jointly."""
+        return self.settings.initial_embedding == "collaborative"
+
+    @property
+    def holder_names(self) -> tuple[str, ...]:
+        """All holders, in the order of the federation file."""
+        return tuple(holder.name for holder in self.holders)
+
+    @property
+    def feature_holders(self) -> tuple[HolderShape, ...]:
+        """Those with columns: each has a block of the joint weights."""
+        return tuple(holder for holder in self.holders if holder.features)
+
+    @property
+    def publishers(self) -> tuple[str, ...]:
+        """Those that send rows to the server.
+
+        Without edges a holder has nothing of its own to add to a joint h0, so it publishes nothing and h0 is not
+        revealed to it. In individual mode its features reach the model through its own rows or not at all.
+        """
+        alone = not self.collaborative
+        return tuple(holder.name for holder in self.holders if holder.edges or (alone and holder.features))
+
+    @property
+    def hidden_dim(self) -> int:
+        """Width of z_L."""
+        settings = self.settings
+        wide = settings.combine == "concat" and settings.hidden_layers == 0
+        return settings.dim * (len(self.publishers) if wide else 1)
+
+    @property
+    def revealed_dimensions(self) -> int:
+        """(R + 1) d: linear combinations of X that the holders with edges have seen at the end of a run."""
+        settings = self.settings
+        return (settings.trained_joint_epochs + 1) * settings.dim if self.collaborative else 0
+
+
+def explain(error: ValidationError, where: str) -> ConfigError:
+    """The first finding of pydantic in our own words."""
+    finding = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in finding["loc"]) or "settings"
+    if finding["type"] == "extra_forbidden":
+        known = ", ".join(sorted(Settings.model_fields))
+        return ConfigError(f"unknown key '{key}'", expected=f"one of {known}", where=where, hint="check the spelling")
+    got = finding["input"] if isinstance(finding["input"], (str, int, float, bool, list, tuple)) else None
+    return ConfigError(
+        f"'{key}' cannot be used",
+        expected=finding["msg"].removeprefix("Value error, "),
+        got=None if got is None else str(got),
+        where=where,
+    )
+
+
+def make_federation(where: str = "federation", **fields: object) -> Federation:
+    """A checked federation, or a ConfigError that names the field."""
+    try:
+        return Federation.model_validate(fields)
+    except ValidationError as error:
+        raise explain(error, where) from None
+
+
+def make_settings(values: Mapping[str, object], where: str) -> Settings:
+    """Checked settings, or a ConfigError that names the key."""
+    try:
+        return Settings.model_validate(dict(values))
+    except ValidationError as error:
+        raise explain(error, where) from None
+
+
+class Preset:
+    """A named TOML file of settings.
+
+    `[settings]` holds what is always so; `[chosen.<dataset>.<model>]` what `vfgnn reproduce search` chose on the
+    validation nodes for one data set and one model: a way to combine, `isolated` or `pooled`.
+    """
+
+    def __init__(self, name: str) -> None:
+        folder = resources.files("vfgnn") / "presets"
+        known = sorted(Path(str(entry)).stem for entry in folder.iterdir() if str(entry).endswith(".toml"))
+        if name not in known:
+            raise ConfigError("unknown preset", expected=f"one of {', '.join(known)}", got=name)
+        self.name = name
+        content = tomllib.loads((folder / f"{name}.toml").read_text())
+        self._settings: dict[str, object] = content["settings"]
+        self._chosen: dict[str, dict[str, dict[str, object]]] = content.get("chosen", {})
+
+    def settings(
+        self, *, dataset: str | None = None, model: str | None = None, overrides: Mapping[str, object] | None = None
+    ) -> Settings:
+        """The preset's settings for a model (its way to combine if None), then the user's own `overrides`."""
+        overrides = overrides or {}
+        combine = str(overrides.get("combine", self._settings.get("combine")))
+        chosen = self._chosen.get(dataset or "", {}).get(model or combine, {})
+        values = {**self._settings, **chosen, **overrides}
+        return make_settings(values, where=f"preset {self.name} with your settings")

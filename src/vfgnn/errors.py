@@ -1,0 +1,53 @@
+"""Everything vfgnn raises on purpose.
+
+    VfgnnError                 what was expected, what came, where, and what to do
+    ├── ConfigError            a setting, a key, a preset, a proportion
+    ├── DataError              a file or a tensor that cannot be what it should be
+    ├── ModuleError            a user's own GNN module that cannot take part
+    └── ProtocolError          a message that the schedule does not name
+        └── ChannelClosed      the other end is gone
+
+The command line turns every one of them into one message and exit code 2.
+None of them ever carries a private value: shapes, names and positions only.
+"""
+
+
+class VfgnnError(Exception):
+    """`what` went wrong; the keywords become the rest of the message."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        expected: str | None = None,
+        got: str | None = None,
+        where: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what, self.expected, self.got, self.where, self.hint = what, expected, got, where, hint
+        parts = [what]
+        parts += [f"  expected: {expected}"] if expected else []
+        parts += [f"  got:      {got}"] if got else []
+        parts += [f"  where:    {where}"] if where else []
+        parts += [f"  to do:    {hint}"] if hint else []
+        super().__init__("\n".join(parts))
+
+
+class ConfigError(VfgnnError):
+    """A setting, key, preset or proportion that cannot be used."""
+
+
+class DataError(VfgnnError):
+    """A file or tensor that cannot be what it should be."""
+
+
+class ModuleError(VfgnnError):
+    """A user's own GNN module that cannot take part."""
+
+
+class ProtocolError(VfgnnError):
+    """A message that the schedule does not name; nothing of it was used."""
+
+
+class ChannelClosed(ProtocolError):
+    """The other end is gone before the schedule was through."""

@@ -1,0 +1,139 @@
+"""The same model in the clear, on pooled or on isolated data: what a federation is compared with.
+
+GraphSAGE_A and GraphSAGE_B are a holder's own columns and edges (with the labels), GraphSAGE_A+B is all of it in one
+place. The same layers, head, optimisers and choice of epoch as the federated model, in one autograd graph. For
+experiments; a federation never runs this.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vfgnn import randomness
+from vfgnn.config import Settings
+from vfgnn.data.holdings import Holding, Labels
+from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
+from vfgnn.model.cg1_features import IndividualEmbedding
+from vfgnn.model.cg2_server import ServerNetwork
+from vfgnn.model.cg3_labels import OutputLayer, accuracy
+from vfgnn.model.optimisers import local_optimiser
+from vfgnn.records import EpochMetrics, Outcome
+
+
+class CentralModel(nn.Module):
+    """CG1, CG2 and CG3 for a single holder of everything."""
+
+    def __init__(
+        self, holding: Holding, classes: int, settings: Settings, device: torch.device, own: OwnModule | None = None
+    ) -> None:
+        super().__init__()
+        self.features = IndividualEmbedding(holding, settings.dim, settings.dtype, device)
+        self.gnn = LocalGnn(settings, own)
+        self.network = ServerNetwork(settings, holders=1)
+        self.output = OutputLayer(settings, settings.dim, classes)
+
+    def local_embeddings(self, around: list[Neighbourhood]) -> torch.Tensor:
+        """h_local [rows, d]."""
+        rows: torch.Tensor = self.gnn(self.features.embed(refresh=False, trained=True), around)
+        return rows
+
+    def logits(self, h_local: torch.Tensor, dropout: torch.Generator | None) -> torch.Tensor:
+        """Logits [rows, classes]."""
+        logits: torch.Tensor = self.output(self.network(h_local[None], dropout))
+        return logits
+
+
+class CentralTraining:
+    """Full-batch training of a central model, step by step."""
+
+    def __init__(
+        self,
+        holding: Holding,
+        labels: Labels,
+        settings: Settings,
+        *,
+        seed: bytes,
+        own: OwnModule | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        device = device or torch.device("cpu")
+        self._labels, self._settings = labels, settings
+        self._y = labels.y.to(device)
+        with randomness.initialising(seed):
+            self.model = CentralModel(holding, labels.classes, settings, device, own).to(device)
+        self._dropout = randomness.generator(seed, "dropout")
+        self._sampling = randomness.generator(seed, "sampled neighbours")
+        self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, device)
+        self._rows = torch.cat([labels.train, labels.val]).to(device) if settings.publish == "needed" else None
+        self._around = self._graph.around(self._rows)
+        self._optimisers = self._make_optimisers()
+
+    def _make_optimisers(self) -> list[torch.optim.Optimizer]:
+        settings, first = self._settings, self.model.features.weight
+        if settings.initial_embedding == "individual":
+            adam = local_optimiser(self.model.parameters(), settings)
+            return [adam] if adam is not None else []
+        rest = local_optimiser((weight for weight in self.model.parameters() if weight is not first), settings)
+        joint = torch.optim.SGD(
+            [first],
+            lr=settings.joint_learning_rate,
+            momentum=settings.joint_momentum,
+            weight_decay=settings.joint_weight_decay,
+            nesterov=settings.joint_nesterov,
+        )
+        return [joint] if rest is None else [joint, rest]
+
+    def train(self, on_epoch: Callable[[EpochMetrics], None] | None = None) -> Outcome:
+        """Train, choose the epoch on validation rows, report it on test rows."""
+        settings, history, best = self._settings, list[EpochMetrics](), self.model.state_dict()
+        best_accuracy, best_epoch = -1.0, 0
+        for t in range(settings.epochs + 1):
+            h_local, reached, loss = self.embed(), None, None
+            last = t == settings.epochs
+            if last or (t > 0 and t % settings.evaluate_every == 0):
+                reached = self._evaluate(h_local)
+                if reached > best_accuracy:
+                    best_accuracy, best_epoch = reached, t
+                    best = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+                last = last or (settings.patience is not None and t - best_epoch >= settings.patience)
+            if not last:
+                loss = self.learn(h_local)
+            history.append(EpochMetrics(t, loss, reached))
+            if on_epoch is not None:
+                on_epoch(history[-1])
+            if last:
+                break
+        self.model.load_state_dict(best)
+        test = self._labels.test
+        return Outcome(best_epoch, best_accuracy, accuracy(self.predict()[test], self._y[test]), tuple(history))
+
+    def embed(self) -> torch.Tensor:
+        """h_local of the rows that a step needs, or of all nodes."""
+        if self._graph.sampled:
+            self._around = self._graph.around(self._rows, self._sampling)
+        return self.model.local_embeddings(self._around)
+
+    def learn(self, h_local: torch.Tensor) -> float:
+        """One step of all weights; the training loss before it."""
+        train, needed = self._labels.train, self._rows is not None
+        logits = self.model.logits(h_local[: len(train)] if needed else h_local, self._dropout)
+        loss = F.cross_entropy(logits if needed else logits[train], self._y[train])
+        for optimiser in self._optimisers:
+            optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        for optimiser in self._optimisers:
+            optimiser.step()
+        return float(loss.detach())
+
+    def _evaluate(self, h_local: torch.Tensor) -> float:
+        train, val = self._labels.train, self._labels.val
+        with torch.no_grad():
+            rows = h_local[len(train) :] if self._rows is not None else h_local[val]
+            return accuracy(self.model.logits(rows, None), self._y[val])
+
+    def predict(self) -> torch.Tensor:
+        """Logits of all nodes."""
+        with torch.no_grad():
+            return self.model.logits(self.model.local_embeddings(self._graph.around(None)), None)

@@ -1,0 +1,205 @@
+"""CG1, edges (paper 3.3, Algorithm 2 lines 3-10): local node embeddings from a holder's own edges.
+
+Runs at every holder that publishes. It sees h0 (or its own initial embeddings) and its own edges; what leaves is
+`h_local`, the L2-normalised rows that the step needs, to the server.
+
+A published row is a function of the weights alone (no dropout at holders), so one message serves training and
+evaluation alike. The convolutions are PyG's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch_geometric.nn import APPNP, GATConv, GCNConv, SAGEConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import k_hop_subgraph
+
+from vfgnn.config import Settings
+from vfgnn.errors import ModuleError
+
+OwnModule = Callable[[int], nn.Module]
+"""A user's own GNN: called with the width d, gives a module (x [nodes, d], edge_index) -> x [nodes, d]."""
+
+LSTM_NEIGHBOURS = 10  # bounds the padded batch that PyG's LSTM aggregator builds
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What a GNN needs in order to compute certain rows: the nodes around them and the edges among these."""
+
+    nodes: torch.Tensor | None  # rows of h0 that go in; None: all
+    rows: torch.Tensor | None  # positions of the wanted rows among `nodes`; None: all
+    edge_index: torch.Tensor  # [2, edges] among `nodes`
+    edge_weight: torch.Tensor | None
+    adjacency: torch.Tensor | None  # CSR of edge_index (target by source), where the convolution can use it
+
+
+class LocalGraph:
+    """A holder's own edges, prepared once for its GNN."""
+
+    def __init__(self, edge_index: torch.Tensor, nodes: int, settings: Settings, device: torch.device) -> None:
+        self.nodes = nodes
+        self.degree = torch.bincount(edge_index[1], minlength=nodes).to(device)
+        self._settings, self._device = settings, device
+        weight: torch.Tensor | None = None
+        if settings.gnn in ("gcn", "appnp"):
+            # Normalised over the whole graph, so that a row does not depend on which neighbourhood it is computed in.
+            edge_index, weight = gcn_norm(edge_index, num_nodes=nodes, dtype=settings.dtype)
+        order = torch.argsort(edge_index[1], stable=True)  # sorted by target, as the LSTM aggregator wants them
+        self._edge_index = edge_index[:, order].to(device)
+        self._edge_weight = None if weight is None else weight[order].to(device)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the neighbourhood of a row is drawn anew in each training step."""
+        return self._settings.fanout is not None or self._settings.gnn == "sage_lstm"
+
+    def around(self, rows: torch.Tensor | None, generator: torch.Generator | None = None) -> list[Neighbourhood]:
+        """The neighbourhood of `rows` (None: of all nodes): one for all layers, or one per layer with `fanout`.
+
+        `generator` draws the sampled neighbours; without it only the LSTM's bound is drawn, always the same way.
+        """
+        settings = self._settings
+        layers = [(self._edge_index, self._edge_weight)]
+        if settings.fanout is not None and generator is not None:
+            layers = [self._bounded(count, generator) for count in settings.fanout]
+        elif settings.gnn == "sage_lstm":
+            layers = [self._bounded(LSTM_NEIGHBOURS, generator or torch.Generator().manual_seed(0))]
+        if rows is None or settings.gnn == "own":  # how far a user's own module reaches is not known
+            return [self._neighbourhood(None, rows, index, weight, self.nodes) for index, weight in layers]
+        union = torch.cat([index for index, _ in layers], dim=1)
+        nodes, _, rows, _ = k_hop_subgraph(rows, settings.layers, union, num_nodes=self.nodes)
+        return [self._cut(nodes, rows, index, weight) for index, weight in layers]
+
+    def _bounded(self, count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """At most `count` incoming edges per node, drawn at random."""
+        if self._settings.gnn == "sage_lstm":
+            count = min(count, LSTM_NEIGHBOURS)
+        target = self._edge_index[1]
+        key = torch.rand(len(target), generator=generator, dtype=torch.float64).to(self._device)
+        order = torch.argsort(target + key)  # by target, in random order within each
+        start = torch.searchsorted(target, torch.arange(self.nodes, device=self._device))
+        rank = torch.arange(len(target), device=self._device) - start[target[order]]
+        kept = order[rank < count]
+        weight = self._edge_weight
+        return self._edge_index[:, kept], None if weight is None else weight[kept]
+
+    def _cut(
+        self, nodes: torch.Tensor, rows: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None
+    ) -> Neighbourhood:
+        """The edges among `nodes`, renumbered; all incoming edges of nodes less than K hops away are among them."""
+        position = torch.full((self.nodes,), -1, device=self._device)
+        position[nodes] = torch.arange(len(nodes), device=self._device)
+        edge_index = position[edge_index]
+        kept = (edge_index >= 0).all(dim=0)
+        edge_weight = None if edge_weight is None else edge_weight[kept]
+        return self._neighbourhood(nodes, rows, edge_index[:, kept], edge_weight, len(nodes))
+
+    def _neighbourhood(
+        self,
+        nodes: torch.Tensor | None,
+        rows: torch.Tensor | None,
+        edge_index: torch.Tensor,
+        edge_weight: torch.Tensor | None,
+        size: int,
+    ) -> Neighbourhood:
+        adjacency = None
+        if self._settings.gnn in ("sage_mean", "sage_pool", "gcn", "appnp") and self._device.type == "cpu":
+            adjacency = _csr(edge_index, edge_weight, size, self._settings.dtype)
+        return Neighbourhood(nodes, rows, edge_index, edge_weight, adjacency)
+
+
+def _csr(edge_index: torch.Tensor, weight: torch.Tensor | None, size: int, dtype: torch.dtype) -> torch.Tensor:
+    """Target by source; repeated edges stay repeated, as in the edge list."""
+    order = torch.argsort(edge_index[1], stable=True)
+    source, target = edge_index[0][order], edge_index[1][order]
+    pointer = torch.searchsorted(target, torch.arange(size + 1, device=target.device))
+    values = torch.ones(len(source), dtype=dtype, device=target.device) if weight is None else weight[order]
+    return torch.sparse_csr_tensor(pointer, source, values.to(dtype), (size, size), check_invariants=False)
+
+
+class LocalGnn(nn.Module):
+    """K layers over a holder's own edges, then unit rows: h_local = normalise(GNN(h0)).
+
+    SAGE: h^k = tanh(W_1 AGG(h_u) + W_2 h_v), AGG one of mean, LSTM, max-pooling after a projection (GraphSAGE).
+    APPNP: tanh(PPR(h0 W)). GCN, GAT: tanh of their layers.
+    """
+
+    def __init__(self, settings: Settings, own: OwnModule | None = None) -> None:
+        super().__init__()
+        self._settings = settings
+        dim = settings.dim
+        self.linear: nn.Module | None = None
+        if settings.gnn == "own":
+            if own is None:
+                raise ModuleError("gnn = own needs a module", expected="a holder's own module", hint="give one")
+            self.convolutions = nn.ModuleList([check_module(own(dim))])
+        elif settings.gnn == "appnp":
+            self.linear = nn.Linear(dim, dim, bias=False)
+            self.convolutions = nn.ModuleList([APPNP(settings.layers, settings.teleport, normalize=False)])
+        else:
+            self.convolutions = nn.ModuleList([_convolution(settings.gnn, dim) for _ in range(settings.layers)])
+        self.to(settings.dtype)
+
+    def forward(self, h0: torch.Tensor, around: list[Neighbourhood]) -> torch.Tensor:
+        """Unit rows [rows, d]; normalise(0) = 0."""
+        x = h0 if around[0].nodes is None else h0[around[0].nodes]
+        if self._settings.embedding_activation == "tanh":
+            x = x.tanh()
+        if self.linear is not None:
+            x = self.linear(x)
+        for k, convolution in enumerate(self.convolutions):
+            x = self._convolve(convolution, x, around[min(k, len(around) - 1)])
+            if self._settings.gnn != "own":
+                x = x.tanh()
+        rows = around[0].rows
+        return F.normalize(x if rows is None else x[rows], dim=1)
+
+    def _convolve(self, convolution: nn.Module, x: torch.Tensor, around: Neighbourhood) -> torch.Tensor:
+        if around.adjacency is not None:
+            out = convolution(x, around.adjacency)
+        elif around.edge_weight is not None:
+            out = convolution(x, around.edge_index, around.edge_weight)
+        else:
+            out = convolution(x, around.edge_index)
+        if not isinstance(out, torch.Tensor) or out.shape != x.shape:
+            got = list(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+            raise ModuleError(
+                "a GNN must keep the shape of its input", expected=f"a tensor {list(x.shape)}", got=str(got)
+            )
+        return out
+
+
+def _convolution(gnn: str, dim: int) -> nn.Module:
+    match gnn:
+        case "sage_mean":
+            return SAGEConv(dim, dim, aggr="mean")
+        case "sage_lstm":
+            return SAGEConv(dim, dim, aggr="lstm")
+        case "sage_pool":
+            return SAGEConv(dim, dim, aggr="max", project=True)
+        case "gcn":
+            return GCNConv(dim, dim, normalize=False, add_self_loops=False)
+        case "gat":
+            return GATConv(dim, dim)
+    raise ModuleError("unknown GNN", got=gnn)
+
+
+def check_module(module: nn.Module) -> nn.Module:
+    """Refuse a module whose rows would differ between training and evaluation.
+
+    One published row serves both, and under differential privacy it is paid for once; dropout belongs to the server.
+    """
+    for name, part in module.named_modules():
+        rate = part.p if isinstance(part, nn.modules.dropout._DropoutNd) else getattr(part, "dropout", 0.0)
+        if isinstance(part, nn.modules.batchnorm._BatchNorm) or (isinstance(rate, float) and rate > 0):
+            raise ModuleError(
+                "a holder's module must give the same rows in training and in evaluation",
+                expected="no dropout and no batch normalisation",
+                got=f"{type(part).__name__} at '{name or 'the module itself'}'",
+                hint="use the federation's `dropout`, which acts at the server, and LayerNorm instead of BatchNorm",
+            )
+    return module

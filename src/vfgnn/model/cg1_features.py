@@ -1,0 +1,108 @@
+"""CG1, features (paper 3.2): initial embeddings h0, individually or collaboratively.
+
+Runs at every holder. Individually, h0_i = X_i W_i and nothing leaves. Collaboratively, h0 = X W is computed by all
+holders together (`joint_layer`) and the holders with edges see it.
+"""
+
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from vfgnn.data.holdings import FeatureMatrix, Holding
+from vfgnn.model.joint_layer import ClearJointLayer
+
+
+class InitialEmbedding(Protocol):
+    """Both ways look the same to a holder."""
+
+    def set_up(self) -> None:
+        """Whatever has to be computed with the others before step 0."""
+
+    def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor | None:
+        """h0 [nodes, d] for this step, or None where it is not revealed.
+
+        `refresh`: the joint weights have moved since the last step; `trained`: they will move in this one.
+        """
+
+    def learn(self) -> None:
+        """After the backward pass: move the weights that no local optimiser moves."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """A copy of what is not a parameter of a module."""
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Come back to it."""
+
+
+def structural_features(holding: Holding) -> torch.Tensor:
+    """What a holder without columns can say of a node by itself: that it is there, and how many edges it has."""
+    degree = torch.bincount(holding.edge_index[1], minlength=holding.nodes).double()
+    return torch.stack([torch.ones_like(degree), degree.log1p()], dim=1)
+
+
+class IndividualEmbedding(nn.Module):
+    """h0_i = X_i W_i, all of it at holder i, trained by its own optimiser."""
+
+    def __init__(self, holding: Holding, dim: int, dtype: torch.dtype, device: torch.device) -> None:
+        super().__init__()
+        x = holding.x if holding.x.shape[1] else structural_features(holding)
+        self._x = FeatureMatrix(x).to(dtype, device)
+        self.weight = nn.Parameter(torch.empty(self._x.columns, dim, dtype=dtype))
+        nn.init.xavier_uniform_(self.weight)
+
+    def set_up(self) -> None:
+        """Nothing: nobody else takes part."""
+
+    def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor:
+        """X_i W_i with the weights of now."""
+        return self._x.times(self.weight)
+
+    def learn(self) -> None:
+        """Nothing: the local optimiser has W_i."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Nothing beyond the module's own weights."""
+        return {}
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Nothing beyond the module's own weights."""
+
+
+class CollaborativeEmbedding:
+    """h0 = X W with W shared by all holders; a leaf of this holder's autograd graph, so that G_i = h0.grad."""
+
+    def __init__(self, layer: ClearJointLayer, dtype: torch.dtype) -> None:
+        self._layer, self._dtype = layer, dtype
+        self._h0: torch.Tensor | None = None
+
+    def set_up(self) -> None:
+        """Compute H_0 with the other holders."""
+        self._keep(self._layer.initialise())
+
+    def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor | None:
+        """h0, computed anew with the other holders if the joint weights have moved."""
+        if refresh:
+            self._keep(self._layer.refresh())
+        return None if self._h0 is None else self._h0.requires_grad_(trained)
+
+    def learn(self) -> None:
+        """One step of this holder's part of the shared weights along G_i; G_i stays here."""
+        if self._h0 is not None and self._h0.grad is not None:
+            self._layer.momentum.step(self._h0.grad)
+            self._h0.grad = None
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """h0 and this holder's part of the shared weights (its share of W_0 never changes)."""
+        if self._h0 is None:
+            return {}
+        momentum = self._layer.momentum
+        return {"h0": self._h0.detach(), "q": momentum.q.clone(), "a": torch.tensor(momentum.a, dtype=torch.float64)}
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Back to the h0 and the part of the shared weights of `state`."""
+        if state:
+            self._h0, self._layer.momentum.q, self._layer.momentum.a = state["h0"], state["q"], float(state["a"])
+
+    def _keep(self, h0: torch.Tensor | None) -> None:
+        self._h0 = None if h0 is None else h0.to(self._dtype)

@@ -1,0 +1,76 @@
+"""CG2, the server (paper 3.4, Algorithm 2 lines 11-16): combine the holders' rows, then the hidden layers.
+
+Runs at the server. It sees the published rows and the gradient of z_L; what leaves is z_L to the label holder, and to
+each holder the gradient of its own rows.
+"""
+
+import torch
+from torch import nn
+
+from vfgnn.config import Settings
+
+TINY = 1e-12
+
+
+class Combine(nn.Module):
+    """h_global from the rows r_i of the holders.
+
+    concat: [r_1 | ... | r_I]; mean: sum r_i / I; regression: sum w_i * r_i with a learnt vector w_i per holder (it
+    begins as the mean); confidence: sum r_i / sum |r_i|, where a holder has scaled its unit rows by how much it knows
+    of the node (`confidence_weight`). A row that is 0 at all holders stays 0.
+    """
+
+    def __init__(self, settings: Settings, holders: int) -> None:
+        super().__init__()
+        self._how = settings.combine
+        if self._how == "regression":
+            self.weight = nn.Parameter(torch.full((holders, 1, settings.dim), 1 / holders, dtype=settings.dtype))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """[holders, rows, d] -> [rows, d], or [rows, holders d] for concat."""
+        match self._how:
+            case "concat":
+                return torch.cat(list(rows), dim=1)
+            case "mean":
+                return rows.mean(dim=0)
+            case "regression":
+                return (self.weight * rows).sum(dim=0)
+            case "confidence":
+                # The norms are the holders' public scale factors, not functions of their weights: no gradient there.
+                scale = rows.detach().norm(dim=2, keepdim=True).sum(dim=0)
+                return rows.sum(dim=0) / scale.clamp_min(TINY)
+
+
+def confidence_weight(degree: torch.Tensor, full_degree: int) -> torch.Tensor:
+    """w(v) = (min(deg, D) + 1/2) / (D + 1/2), in (0, 1]: what a holder scales its unit rows by.
+
+    Reveals: to the server, the holder's own degree of each published node up to D.
+    """
+    return (degree.clamp_max(full_degree) + 0.5) / (full_degree + 0.5)
+
+
+class ServerNetwork(nn.Module):
+    """Combine, then `hidden_layers` of width d with sigmoids; dropout before each layer and before z_L."""
+
+    def __init__(self, settings: Settings, holders: int) -> None:
+        super().__init__()
+        self._dropout = settings.dropout
+        self.combine = Combine(settings, holders)
+        widths = [settings.dim * (holders if settings.combine == "concat" else 1)]
+        widths += [settings.dim] * settings.hidden_layers
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.to(settings.dtype)
+
+    def forward(self, rows: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
+        """z_L of the rows [holders, rows, d]; dropout is drawn from `generator`, and off without one."""
+        z = self._drop(self.combine(rows), generator)
+        for layer in self.hidden:
+            z = self._drop(torch.sigmoid(layer(z)), generator)
+        return z
+
+    def _drop(self, x: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
+        # torch's own dropout draws from one generator of the whole process; each party has its own here.
+        if generator is None or self._dropout == 0:
+            return x
+        kept = torch.rand(x.shape, generator=generator, dtype=torch.float32, device=generator.device) >= self._dropout
+        return x * kept.to(x.device) / (1 - self._dropout)

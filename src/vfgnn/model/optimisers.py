@@ -1,0 +1,55 @@
+"""How weights move: Adam for weights that one party holds alone, momentum SGD for the shared ones.
+
+Adam is not linear in the gradient, so nobody could apply it to additive shares. Momentum SGD is (DESIGN 5).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from vfgnn.config import Settings
+
+
+def local_optimiser(parameters: Iterable[nn.Parameter], settings: Settings) -> torch.optim.Adam | None:
+    """Adam with the paper's L2 term; None for a party without weights of its own (a mean, say)."""
+    own = list(parameters)
+    if not own:
+        return None
+    return torch.optim.Adam(own, lr=settings.learning_rate, weight_decay=settings.weight_decay, foreach=True)
+
+
+@dataclass(repr=False)
+class SharedMomentum:
+    """A holder's part of W_t = a_t W_0 - X^T Q_t, with Q = sum_i Q_i and no share ever rounded or multiplied.
+
+    SGD with momentum, Nesterov and coupled weight decay is linear: the shared weights' step is a step of each holder's
+    own Q_i, in float64, and of the public scalars a and b. The velocity of W is X^T N + b W_0.
+    Lives at one holder; Q_i and N_i never leave it unmasked.
+    """
+
+    q: torch.Tensor  # [nodes, d]: Q_i
+    settings: Settings
+    n: torch.Tensor = field(init=False)  # N_i
+    a: float = 1.0
+    b: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.n = torch.zeros_like(self.q)
+
+    def step(self, g: torch.Tensor) -> None:
+        """One step along G_i = dL/dh0 at this holder."""
+        rate, momentum = self.settings.joint_learning_rate, self.settings.joint_momentum
+        decay, nesterov = self.settings.joint_weight_decay, self.settings.joint_nesterov
+        if decay:
+            g = g.double() - decay * self.q
+        self.n.mul_(momentum).add_(g)
+        decayed = decay * self.a
+        self.b = momentum * self.b + decayed
+        if nesterov:
+            self.q.add_(g, alpha=rate).add_(self.n, alpha=rate * momentum)
+            self.a -= rate * (decayed + momentum * self.b)
+        else:
+            self.q.add_(self.n, alpha=rate)
+            self.a -= rate * self.b

@@ -1,0 +1,143 @@
+"""A data holder (CG1): private features and edges in, published rows out.
+
+Sees: h0 (collaborative mode, if it has edges), which rows train and validate (`publish = "needed"`), the gradient of
+its own rows, the label holder's decisions. What leaves: its part of the joint layer to the other holders, h_local to
+the server.
+"""
+
+import torch
+from torch import nn
+
+from vfgnn import randomness
+from vfgnn.channel import Channel
+from vfgnn.config import SERVER, Federation
+from vfgnn.data.holdings import FeatureMatrix, Holding
+from vfgnn.messages import Kind
+from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
+from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
+from vfgnn.model.cg2_server import confidence_weight
+from vfgnn.model.joint_layer import ClearJointLayer
+from vfgnn.model.optimisers import local_optimiser
+from vfgnn.parties.loop import Decision
+from vfgnn.parties.schedule import Rows, Step
+
+
+class Holder:
+    """One organisation with features, edges, both or neither."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        channel: Channel,
+        holding: Holding,
+        *,
+        seed: bytes,
+        own_module: OwnModule | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.federation, self.channel = federation, channel
+        self.rows = Rows.everything(federation.nodes)
+        self._device = device or torch.device("cpu")
+        self._publishes = channel.party in federation.publishers
+        self._sampling = randomness.generator(seed, "sampled neighbours")
+        settings = federation.settings
+        with randomness.initialising(seed):
+            self.features = self._initial_embedding(holding, seed)
+            modules = [self.features] if isinstance(self.features, nn.Module) else []
+            self.gnn = LocalGnn(settings, own_module)
+            modules += [self.gnn] if self._publishes else []
+        self.modules = nn.ModuleList(modules).to(self._device)
+        self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, self._device)
+        self._optimiser = local_optimiser(self.modules.parameters(), settings)
+        self._around: dict[str, list[Neighbourhood]] = {}
+        self._published: torch.Tensor | None = None
+        self._best: dict[str, torch.Tensor] = {}
+        self._best_weights: dict[str, torch.Tensor] = {}
+
+    def _initial_embedding(self, holding: Holding, seed: bytes) -> InitialEmbedding:
+        settings = self.federation.settings
+        if not self.federation.collaborative:
+            return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device)
+        x = FeatureMatrix(holding.x)
+        layer = ClearJointLayer(self.federation, self.channel, x, seed=seed, device=self._device)
+        return CollaborativeEmbedding(layer, settings.dtype)
+
+    def set_up(self) -> None:
+        """Hear which rows count, then compute H_0 with the other holders.
+
+        Reveals: H_0 to the holders with edges.
+        """
+        self._learn_rows()
+        self.features.set_up()
+
+    def _learn_rows(self) -> None:
+        if self._publishes and self.federation.settings.publish == "needed":
+            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, Kind.ROW_ROLES))
+
+    def forward(self, step: Step) -> None:
+        """CG1: h0, this holder's GNN over its own edges, unit rows.
+
+        Reveals: h_local of the step's rows to the server.
+        """
+        h0 = self.features.embed(refresh=step.refresh, trained=step.trains_joint)
+        if not self._publishes or h0 is None:
+            return
+        with torch.set_grad_enabled(not step.last):
+            self._published = self._local_embeddings(h0, self.rows.published(step), step)
+        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, self._published.detach())
+
+    def _local_embeddings(self, h0: torch.Tensor, rows: torch.Tensor | None, step: Step | None) -> torch.Tensor:
+        h_local: torch.Tensor = self.gnn(h0, self._neighbourhoods(rows, step))
+        if self.federation.settings.combine != "confidence":
+            return h_local
+        degree = self._graph.degree if rows is None else self._graph.degree[rows]
+        weight = confidence_weight(degree, self.federation.settings.confidence_degree)
+        return h_local * weight.to(h_local.dtype)[:, None]
+
+    def _neighbourhoods(self, rows: torch.Tensor | None, step: Step | None) -> list[Neighbourhood]:
+        """Computed once for each set of rows, unless neighbours are sampled anew in each step."""
+        rows = None if rows is None else rows.to(self._device)
+        if step is not None and self._graph.sampled:
+            return self._graph.around(rows, self._sampling)
+        purpose = "all" if rows is None or step is None else f"last={step.last} evaluates={step.evaluates}"
+        if purpose not in self._around:
+            self._around[purpose] = self._graph.around(rows)
+        return self._around[purpose]
+
+    def decide(self, step: Step) -> Decision:
+        """Hear the label holder's word."""
+        return Decision.decode(self.channel.receive(self.federation.label_holder, Kind.CONTROL))
+
+    def backward(self, step: Step) -> None:
+        """From the gradient of its own rows to its own weights and its part of the shared ones. Nothing leaves."""
+        if self._published is None:
+            return
+        gradient = self.channel.receive(SERVER, Kind.LOCAL_GRADIENT).to(self._device)
+        if self._optimiser is not None:
+            self._optimiser.zero_grad()
+        torch.autograd.backward(self._published[: len(gradient)], gradient)
+        if self._optimiser is not None:
+            self._optimiser.step()
+        self.features.learn()
+        self._published = None
+
+    def keep_best(self) -> None:
+        """Remember its own weights and its part of the shared ones."""
+        self._best = self.features.state()
+        self._best_weights = {name: weight.clone() for name, weight in self.modules.state_dict().items()}
+
+    def restore_best(self) -> None:
+        """Go back to them."""
+        self.features.load(self._best)
+        self.modules.load_state_dict(self._best_weights)
+
+    def predict(self) -> None:
+        """CG1 for all nodes.
+
+        Reveals: h_local of all nodes to the server.
+        """
+        h0 = self.features.embed(refresh=False, trained=False)
+        if self._publishes and h0 is not None:
+            with torch.no_grad():
+                rows = self._local_embeddings(h0, None, None)
+            self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, rows)

@@ -1,0 +1,148 @@
+"""The label holder (CG3): a holder that also owns the labels and the output layer, and leads the run.
+
+Sees, beyond what a holder sees: z_L. What leaves, beyond what a holder sends: which rows train and validate, dL/dz_L
+of the training rows to the server, `keep` and `stop` to everyone. Labels, loss, accuracy and predictions stay here.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from vfgnn import randomness
+from vfgnn.channel import Channel
+from vfgnn.config import SERVER, Federation
+from vfgnn.data.holdings import Holding, Labels
+from vfgnn.messages import Kind
+from vfgnn.model.cg1_edges import OwnModule
+from vfgnn.model.cg3_labels import OutputLayer, accuracy
+from vfgnn.model.optimisers import local_optimiser
+from vfgnn.parties.holder import Holder
+from vfgnn.parties.loop import Decision
+from vfgnn.parties.schedule import TRAIN, VAL, Rows, Step
+from vfgnn.records import EpochMetrics, Outcome
+
+
+class LabelHolder(Holder):
+    """The holder whose labels the federation learns to predict."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        channel: Channel,
+        holding: Holding,
+        labels: Labels,
+        *,
+        seed: bytes,
+        own_module: OwnModule | None = None,
+        device: torch.device | None = None,
+        on_epoch: Callable[[EpochMetrics], None] | None = None,
+    ) -> None:
+        super().__init__(federation, channel, holding, seed=seed, own_module=own_module, device=device)
+        self._labels, self._on_epoch = labels, on_epoch
+        with randomness.initialising(randomness.derive_key(seed, "output layer")):
+            output = OutputLayer(federation.settings, federation.hidden_dim, federation.classes)
+        self.output = output.to(self._device)
+        self._output_optimiser = local_optimiser(self.output.parameters(), federation.settings)
+        self._y = labels.y.to(self._device)
+        self._history: list[EpochMetrics] = []
+        self._best_accuracy, self._best_epoch = -1.0, 0
+        self._val_accuracy: float | None = None
+        self._best_output: dict[str, torch.Tensor] = {}
+        self._z: torch.Tensor | None = None
+        self.logits: torch.Tensor | None = None
+        self.outcome: Outcome | None = None
+
+    def _learn_rows(self) -> None:
+        """Reveals: the rows that train and validate, to the server and the publishing holders (`needed` only)."""
+        if self.federation.settings.publish == "all":
+            return
+        roles = torch.zeros(self.federation.nodes, dtype=torch.uint8)
+        roles[self._labels.train], roles[self._labels.val] = TRAIN, VAL
+        for reader in (SERVER, *self.federation.publishers):
+            if reader != self.channel.party:
+                self.channel.send(reader, Kind.ROW_ROLES, roles)
+        self.rows = Rows.from_roles(roles)
+
+    def forward(self, step: Step) -> None:
+        """CG1 as every holder, then receive z_L.
+
+        Reveals: h_local of the step's rows to the server.
+        """
+        super().forward(step)
+        if not step.last:
+            self._z = self.channel.receive(SERVER, Kind.HIDDEN).to(self._device)
+
+    def decide(self, step: Step) -> Decision:
+        """Evaluate the weights of now on the validation rows, and lead.
+
+        Reveals: one bit `improved` and one bit `stop`, to everyone.
+        """
+        z = self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED).to(self._device)
+        val = self.rows.val if self.rows.val is not None else self._labels.val
+        with torch.no_grad():
+            logits = self.output(z if self.rows.val is not None else z[val])
+        reached = accuracy(logits, self._y[val])
+        improved = reached > self._best_accuracy
+        if improved:
+            self._best_accuracy, self._best_epoch = reached, step.number
+        patience = self.federation.settings.patience
+        tired = patience is not None and step.number - self._best_epoch >= patience
+        decision = Decision(improved=improved, stop=step.last or tired)
+        self._val_accuracy = reached
+        if decision.stop:
+            self._note(step, loss=None)
+        for party in (SERVER, *self.federation.holder_names):
+            if party != self.channel.party:
+                self.channel.send(party, Kind.CONTROL, decision.encode())
+        return decision
+
+    def backward(self, step: Step) -> None:
+        """CG3: the loss over the training rows, a step of the output layer, then CG1 as every holder.
+
+        Reveals: dL/dz_L of the training rows to the server (from which a curious server can infer labels).
+        """
+        if self._z is None:
+            return
+        z = self._z.requires_grad_()
+        train = self._labels.train
+        ordered = self.rows.train if self.rows.train is not None else train
+        loss = self.output.loss(z if self.rows.train is not None else z[train], self._y[ordered])
+        if self._output_optimiser is not None:
+            self._output_optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self._output_optimiser is not None:
+            self._output_optimiser.step()
+        if z.grad is not None:
+            self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, z.grad)
+        self._z = None
+        self._note(step, loss=float(loss.detach()))
+        super().backward(step)
+
+    def _note(self, step: Step, *, loss: float | None) -> None:
+        metrics = EpochMetrics(step.number, loss, self._val_accuracy if step.evaluates else None)
+        self._history.append(metrics)
+        if self._on_epoch is not None:
+            self._on_epoch(metrics)
+
+    def keep_best(self) -> None:
+        """Remember the output layer too."""
+        super().keep_best()
+        self._best_output = {name: weight.clone() for name, weight in self.output.state_dict().items()}
+
+    def restore_best(self) -> None:
+        """Go back to it."""
+        super().restore_best()
+        self.output.load_state_dict(self._best_output)
+
+    def predict(self) -> None:
+        """Logits of all nodes, and the test accuracy of the epoch that validation chose. Nothing more leaves."""
+        super().predict()
+        with torch.no_grad():
+            self.logits = self.output(self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED).to(self._device))
+        test = self._labels.test
+        self.outcome = Outcome(
+            best_epoch=self._best_epoch,
+            val_accuracy=self._best_accuracy,
+            test_accuracy=accuracy(self.logits[test], self._y[test]),
+            history=tuple(self._history),
+        )

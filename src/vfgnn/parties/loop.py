@@ -1,0 +1,83 @@
+"""The one order of events that all parties follow; what each does in it is in its own file."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from vfgnn.channel import Channel
+from vfgnn.config import Federation
+from vfgnn.parties import schedule
+from vfgnn.parties.schedule import Rows, Step
+
+IMPROVED, STOP = 1, 2  # bits of CONTROL
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The label holder's word after an evaluation."""
+
+    improved: bool  # keep these weights: the best so far
+    stop: bool
+
+    def encode(self) -> torch.Tensor:
+        """As the payload of CONTROL."""
+        return torch.tensor([IMPROVED * self.improved | STOP * self.stop], dtype=torch.uint8)
+
+    @staticmethod
+    def decode(payload: torch.Tensor) -> "Decision":
+        """From the payload of CONTROL."""
+        bits = int(payload[0])
+        return Decision(improved=bool(bits & IMPROVED), stop=bool(bits & STOP))
+
+
+class Party(Protocol):
+    """What a role does at each point of the loop."""
+
+    channel: Channel
+    federation: Federation
+    rows: Rows
+
+    def set_up(self) -> None:
+        """Messages before step 0."""
+
+    def forward(self, step: Step) -> None:
+        """This role's part of the forward pass."""
+
+    def decide(self, step: Step) -> Decision:
+        """After an evaluation: say, or hear, what follows."""
+
+    def backward(self, step: Step) -> None:
+        """This role's part of the backward pass, and its own step."""
+
+    def keep_best(self) -> None:
+        """Remember the weights of now."""
+
+    def restore_best(self) -> None:
+        """Go back to the remembered weights."""
+
+    def predict(self) -> None:
+        """This role's part of a forward pass over all nodes."""
+
+
+def train(party: Party) -> None:
+    """From setup to the predictions with the best epoch's weights."""
+    federation, channel = party.federation, party.channel
+    channel.enter("setup", schedule.setup_messages(federation))
+    party.set_up()
+    for step in schedule.steps(federation):
+        channel.enter("forward", schedule.forward_messages(federation, step, party.rows), step=step.number)
+        party.forward(step)
+        if step.evaluates:
+            decision = party.decide(step)
+            if decision.improved:
+                party.keep_best()
+            if decision.stop:
+                break
+        if not step.last:
+            channel.enter("backward", schedule.backward_messages(federation, party.rows), step=step.number)
+            party.backward(step)
+    party.restore_best()
+    channel.enter("predict", schedule.predict_messages(federation))
+    party.predict()
+    channel.finish()

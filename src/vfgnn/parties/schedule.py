@@ -1,0 +1,170 @@
+"""Which messages there are, in which phase, from whom to whom, and how large: a pure function of the federation.
+
+    setup      row roles; the joint layer's first product and reveal
+    forward t  joint refresh; published rows; z_L; the label holder's decision
+    backward t dL/dz_L; the gradient of each holder's own rows
+    predict    published rows and z_L of all nodes, from the best epoch's weights
+
+Every party computes this table by itself and its channel holds it to it. Nothing private goes in or comes out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from vfgnn.config import SERVER, Federation
+from vfgnn.messages import WORD, Declared, Kind
+
+TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of training; the last one only evaluates the final weights."""
+
+    number: int
+    refresh: bool  # the joint weights have moved: compute h0 anew
+    trains_joint: bool  # they will move in this step
+    evaluates: bool
+    last: bool
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows a step needs; None stands for all nodes (`publish = "all"`)."""
+
+    train: torch.Tensor | None
+    val: torch.Tensor | None
+    nodes: int
+
+    @staticmethod
+    def everything(nodes: int) -> "Rows":
+        """What `publish = "all"` needs, whoever asks."""
+        return Rows(None, None, nodes)
+
+    @staticmethod
+    def from_roles(roles: torch.Tensor) -> "Rows":
+        """Read the label holder's announcement."""
+        return Rows((roles == TRAIN).nonzero()[:, 0], (roles == VAL).nonzero()[:, 0], len(roles))
+
+    def published(self, step: Step) -> torch.Tensor | None:
+        """Training rows first, then the validation rows if the step evaluates."""
+        if self.train is None or self.val is None:
+            return None
+        wanted = [self.train] * (not step.last) + [self.val] * step.evaluates
+        return torch.cat(wanted)
+
+    @property
+    def train_count(self) -> int:
+        """Rows of z_L and of the gradients."""
+        return self.nodes if self.train is None else len(self.train)
+
+    @property
+    def val_count(self) -> int:
+        """Rows of z_L that are evaluated."""
+        return self.nodes if self.val is None else len(self.val)
+
+    def published_count(self, step: Step) -> int:
+        """Rows that each holder publishes in `step`."""
+        rows = self.published(step)
+        return self.nodes if rows is None else len(rows)
+
+
+def steps(federation: Federation) -> Iterator[Step]:
+    """Steps 0 .. epochs. Step t works with the weights after t updates, and evaluates them before it moves them."""
+    settings = federation.settings
+    joint = settings.trained_joint_epochs if federation.collaborative else 0
+    for t in range(settings.epochs + 1):
+        last = t == settings.epochs
+        yield Step(
+            number=t,
+            refresh=0 < t <= joint,
+            trains_joint=t < joint,
+            evaluates=last or (t > 0 and t % settings.evaluate_every == 0),
+            last=last,
+        )
+
+
+def setup_messages(federation: Federation) -> list[Declared]:
+    """Before step 0."""
+    roles: list[Declared] = []
+    if federation.settings.publish == "needed":
+        roles = [
+            Declared(Kind.ROW_ROLES, federation.label_holder, reader, torch.uint8, (federation.nodes,))
+            for reader in (SERVER, *federation.publishers)
+            if reader != federation.label_holder
+        ]
+    return roles + (_joint_setup(federation) if federation.collaborative else [])
+
+
+def forward_messages(federation: Federation, step: Step, rows: Rows) -> list[Declared]:
+    """Up to the label holder's decision."""
+    label_holder, dtype, width = federation.label_holder, federation.settings.dtype, federation.hidden_dim
+    messages = _joint_refresh(federation) if step.refresh else []
+    messages += _published(federation, rows.published_count(step))
+    if not step.last:
+        messages.append(Declared(Kind.HIDDEN, SERVER, label_holder, dtype, (rows.train_count, width)))
+    if step.evaluates:
+        messages.append(Declared(Kind.HIDDEN_EVALUATED, SERVER, label_holder, dtype, (rows.val_count, width)))
+        messages += [
+            Declared(Kind.CONTROL, label_holder, party, torch.uint8, (1,))
+            for party in (SERVER, *federation.holder_names)
+            if party != label_holder
+        ]
+    return messages
+
+
+def backward_messages(federation: Federation, rows: Rows) -> list[Declared]:
+    """From the loss back to each holder."""
+    label_holder, dtype = federation.label_holder, federation.settings.dtype
+    width = (rows.train_count, federation.hidden_dim)
+    local = (rows.train_count, federation.settings.dim)
+    return [
+        Declared(Kind.HIDDEN_GRADIENT, label_holder, SERVER, dtype, width),
+        *(Declared(Kind.LOCAL_GRADIENT, SERVER, holder, dtype, local) for holder in federation.publishers),
+    ]
+
+
+def predict_messages(federation: Federation) -> list[Declared]:
+    """All nodes, once, at the end."""
+    shape = (federation.nodes, federation.hidden_dim)
+    hidden = Declared(Kind.HIDDEN_EVALUATED, SERVER, federation.label_holder, federation.settings.dtype, shape)
+    return [*_published(federation, federation.nodes), hidden]
+
+
+def _published(federation: Federation, rows: int) -> list[Declared]:
+    shape, dtype = (rows, federation.settings.dim), federation.settings.dtype
+    return [Declared(Kind.LOCAL_EMBEDDINGS, holder, SERVER, dtype, shape) for holder in federation.publishers]
+
+
+def _joint_setup(federation: Federation) -> list[Declared]:
+    """The first product and its reveal (model/joint_layer.py, Setup)."""
+    dim = federation.settings.dim
+    weights = [
+        Declared(Kind.JOINT_WEIGHTS, sender, owner.name, WORD, (owner.features, dim))
+        for owner in federation.feature_holders
+        for sender in federation.holder_names
+        if sender != owner.name
+    ]
+    return weights + _h0_reveal(federation)
+
+
+def _joint_refresh(federation: Federation) -> list[Declared]:
+    """h0 computed anew (model/joint_layer.py, Refresh)."""
+    updates = [
+        Declared(Kind.JOINT_UPDATE, sender, owner.name, WORD, (federation.nodes, federation.settings.dim))
+        for owner in federation.feature_holders
+        for sender in federation.publishers
+        if sender != owner.name
+    ]
+    return updates + _h0_reveal(federation)
+
+
+def _h0_reveal(federation: Federation) -> list[Declared]:
+    return [
+        Declared(Kind.H0_SHARE, sender, receiver, WORD, (federation.nodes, federation.settings.dim))
+        for receiver in federation.publishers
+        for sender in federation.holder_names
+        if sender != receiver
+    ]

@@ -1,0 +1,102 @@
+"""The server (CG2): combines published rows, runs the hidden layers.
+
+Sees: published rows, which of them train and validate (`publish = "needed"`), dL/dz_L, the label holder's decisions.
+What leaves: z_L to the label holder, to each holder the gradient of its own rows. It holds no data and no labels, and
+never relays a message between holders.
+"""
+
+import torch
+
+from vfgnn import randomness
+from vfgnn.channel import Channel
+from vfgnn.config import Federation
+from vfgnn.messages import Kind
+from vfgnn.model.cg2_server import ServerNetwork
+from vfgnn.model.optimisers import local_optimiser
+from vfgnn.parties.loop import Decision
+from vfgnn.parties.schedule import Rows, Step
+
+
+class Server:
+    """The semi-honest party in the middle."""
+
+    def __init__(
+        self, federation: Federation, channel: Channel, *, seed: bytes, device: torch.device | None = None
+    ) -> None:
+        self.federation, self.channel = federation, channel
+        self.rows = Rows.everything(federation.nodes)
+        self._device = device or torch.device("cpu")
+        self._dropout = randomness.generator(seed, "dropout")
+        with randomness.initialising(seed):
+            network = ServerNetwork(federation.settings, len(federation.publishers))
+        self.network = network.to(self._device)
+        self._optimiser = local_optimiser(self.network.parameters(), federation.settings)
+        self._best: dict[str, torch.Tensor] = {}
+        self._received: torch.Tensor | None = None
+        self._z: torch.Tensor | None = None
+
+    def set_up(self) -> None:
+        """Hear which rows train and which validate."""
+        if self.federation.settings.publish == "needed":
+            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, Kind.ROW_ROLES))
+
+    def forward(self, step: Step) -> None:
+        """CG2 with dropout for the training rows, without it for the validation rows.
+
+        Reveals: z_L of these rows to the label holder.
+        """
+        rows = self._receive_rows()  # [holders, rows, d]
+        if not step.last:
+            self._received = rows[:, : self.rows.train_count].requires_grad_()
+            self._z = self.network(self._received, self._dropout)
+            self.channel.send(self.federation.label_holder, Kind.HIDDEN, self._z.detach())
+        if step.evaluates:
+            self._send_evaluated(rows[:, rows.shape[1] - self.rows.val_count :])
+
+    def _receive_rows(self) -> torch.Tensor:
+        holders = self.federation.publishers
+        return torch.stack([self.channel.receive(holder, Kind.LOCAL_EMBEDDINGS).to(self._device) for holder in holders])
+
+    def _send_evaluated(self, rows: torch.Tensor) -> None:
+        with torch.no_grad():
+            z = self.network(rows, None)
+        self.channel.send(self.federation.label_holder, Kind.HIDDEN_EVALUATED, z)
+
+    def decide(self, step: Step) -> Decision:
+        """Hear the label holder's word."""
+        return Decision.decode(self.channel.receive(self.federation.label_holder, Kind.CONTROL))
+
+    def backward(self, step: Step) -> None:
+        """From dL/dz_L to its own weights and to the holders' rows.
+
+        Reveals: to each holder, the gradient of its own rows.
+        """
+        gradient = self.channel.receive(self.federation.label_holder, Kind.HIDDEN_GRADIENT).to(self._device)
+        if self._z is None or self._received is None:
+            return
+        if self._optimiser is not None:
+            self._optimiser.zero_grad()
+        torch.autograd.backward(self._z, gradient)
+        if self._optimiser is not None:
+            self._optimiser.step()
+        if self._received.grad is not None:
+            for holder, own in zip(self.federation.publishers, self._received.grad, strict=True):
+                self.channel.send(holder, Kind.LOCAL_GRADIENT, own)
+        self._z = self._received = None
+
+    def keep_best(self) -> None:
+        """Remember the hidden layers of now."""
+        self._best = {name: weight.clone() for name, weight in self.network.state_dict().items()}
+
+    def restore_best(self) -> None:
+        """Go back to them."""
+        self.network.load_state_dict(self._best)
+
+    def predict(self) -> None:
+        """CG2 for all nodes.
+
+        Reveals: z_L of all nodes to the label holder.
+        """
+        self._send_evaluated(self._receive_rows())
+
+

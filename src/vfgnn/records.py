@@ -1,0 +1,53 @@
+"""What a party writes down about a run: traffic per link and phase, and (label holder only) the metrics.
+
+Counts and names only; no payload is ever kept.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+
+@dataclass
+class LinkTraffic:
+    """One direction of one link in one phase."""
+
+    messages: int = 0
+    bytes: int = 0
+    waited_s: float = 0.0
+
+
+@dataclass
+class Traffic:
+    """All that one party sent and received, by phase, peer and direction."""
+
+    links: dict[tuple[str, str, str], LinkTraffic] = field(default_factory=lambda: defaultdict(LinkTraffic))
+
+    def count(self, *, phase: str, sender: str, receiver: str, size: int, waited_s: float = 0.0) -> None:
+        """Add one message."""
+        link = self.links[phase, sender, receiver]
+        link.messages += 1
+        link.bytes += size
+        link.waited_s += waited_s
+
+    def bytes_sent(self, party: str, phase: str) -> int:
+        """Payload bytes that `party` sent in `phase`."""
+        return sum(link.bytes for (when, sender, _), link in self.links.items() if (when, sender) == (phase, party))
+
+
+@dataclass(frozen=True)
+class EpochMetrics:
+    """What only the label holder knows of an epoch."""
+
+    epoch: int
+    loss: float | None
+    val_accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What only the label holder knows at the end: the best epoch on validation, and the test accuracy there."""
+
+    best_epoch: int
+    val_accuracy: float
+    test_accuracy: float
+    history: tuple[EpochMetrics, ...]
