@@ -106,14 +106,10 @@ def _finite(payload: torch.Tensor) -> bool:
 
 
 class InMemoryNetwork:
-    """All parties in one process, each in its own thread, sharing nothing but copies of messages.
-
-    Exactly one party computes at a time: whoever holds the lock. A party that has to wait for a message gives it up.
-    So a simulation is deterministic, and each kernel has all the cores.
-    """
+    """All parties in one process, each in its own thread, sharing nothing but copies of messages."""
 
     def __init__(self) -> None:
-        self._turn = threading.Condition()
+        self._changed = threading.Condition()
         self._queues: dict[tuple[str, str], deque[tuple[Declared, torch.Tensor]]] = defaultdict(deque)
         self._failure: BaseException | None = None
 
@@ -121,9 +117,15 @@ class InMemoryNetwork:
         """The end of all links that belongs to `party`."""
         return Channel(party, _InMemoryTransport(self, party))
 
-    def run(self, parties: Mapping[str, Callable[[], object]]) -> None:
-        """Run every party to its end; the first error of any party ends all and is raised here."""
-        threads = [threading.Thread(target=self._run_one, args=(work,), name=name) for name, work in parties.items()]
+    def run(self, parties: Mapping[str, Callable[[], object]], *, cores: Mapping[str, int] | None = None) -> None:
+        """Run every party to its end; the first error of any party ends all and is raised here.
+
+        `cores`: how many each party's kernels may use; one if not given.
+        """
+        threads = [
+            threading.Thread(target=self._run_one, args=(work, (cores or {}).get(name, 1)), name=name)
+            for name, work in parties.items()
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -136,31 +138,31 @@ class InMemoryNetwork:
         if self._failure is not None:
             raise self._failure
 
-    def _run_one(self, work: Callable[[], object]) -> None:
-        with self._turn:
-            try:
-                work()
-            except BaseException as error:  # noqa: BLE001 (it is raised again in `run`)
-                self._fail(error)
+    def _run_one(self, work: Callable[[], object], cores: int) -> None:
+        torch.set_num_threads(cores)  # of this thread only
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 (it is raised again in `run`)
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        with self._turn:
+        with self._changed:
             if self._failure is None:
                 self._failure = error
-            self._turn.notify_all()
+            self._changed.notify_all()
 
     def put(self, message: Declared, payload: torch.Tensor) -> None:
         """Queue a copy: what the sender does to its tensor later stays with the sender."""
         copy = payload.detach().to("cpu", copy=True)
-        with self._turn:
+        with self._changed:
             self._queues[message.sender, message.receiver].append((message, copy))
-            self._turn.notify_all()
+            self._changed.notify_all()
 
     def get(self, sender: str, receiver: str) -> tuple[Declared, torch.Tensor]:
-        """Wait, letting the other parties compute, until the link has a message."""
+        """Wait until the link has a message."""
         link = self._queues[sender, receiver]
-        with self._turn:
-            self._turn.wait_for(lambda: link or self._failure)
+        with self._changed:
+            self._changed.wait_for(lambda: link or self._failure)
             if self._failure is not None:
                 raise ChannelClosed(f"{sender} ended before its message came", where=f"party {receiver}")
             return link.popleft()

@@ -40,8 +40,9 @@ class CentralModel(nn.Module):
         return rows
 
     def logits(self, h_local: torch.Tensor, dropout: torch.Generator | None) -> torch.Tensor:
-        """Logits [rows, classes]."""
-        logits: torch.Tensor = self.output(self.network(h_local[None], dropout))
+        """Logits [rows, classes], with dropout if a generator is given."""
+        kept = [] if dropout is None else self.network.draw_dropout(len(h_local), dropout)
+        logits: torch.Tensor = self.output(self.network(h_local[None], kept))
         return logits
 
 

@@ -56,21 +56,28 @@ class ServerNetwork(nn.Module):
         super().__init__()
         self._dropout = settings.dropout
         self.combine = Combine(settings, holders)
-        widths = [settings.dim * (holders if settings.combine == "concat" else 1)]
-        widths += [settings.dim] * settings.hidden_layers
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self._widths = [settings.dim * (holders if settings.combine == "concat" else 1)]
+        self._widths += [settings.dim] * settings.hidden_layers
+        pairs = zip(self._widths, self._widths[1:], strict=False)
+        self.hidden = nn.ModuleList(nn.Linear(before, after) for before, after in pairs)
         self.to(settings.dtype)
 
-    def forward(self, rows: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
-        """z_L of the rows [holders, rows, d]; dropout is drawn from `generator`, and off without one."""
-        z = self._drop(self.combine(rows), generator)
-        for layer in self.hidden:
-            z = self._drop(torch.sigmoid(layer(z)), generator)
-        return z
+    def draw_dropout(self, rows: int, generator: torch.Generator) -> list[torch.Tensor]:
+        """What each layer keeps of `rows` rows.
 
-    def _drop(self, x: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
-        # torch's own dropout draws from one generator of the whole process; each party has its own here.
-        if generator is None or self._dropout == 0:
-            return x
-        kept = torch.rand(x.shape, generator=generator, dtype=torch.float32, device=generator.device) >= self._dropout
-        return x * kept.to(x.device) / (1 - self._dropout)
+        torch's own dropout draws from one generator of the whole process (and takes four times as long); here each
+        party has its own, and can come back to a mask.
+        """
+        if self._dropout == 0:
+            return []
+        return [torch.rand(rows, width, generator=generator) >= self._dropout for width in self._widths]
+
+    def forward(self, rows: torch.Tensor, dropout: list[torch.Tensor]) -> torch.Tensor:
+        """z_L of the rows [holders, rows, d]; an empty `dropout` keeps everything."""
+        z: torch.Tensor = self.combine(rows)
+        for k in range(len(self._widths)):
+            if k > 0:
+                z = torch.sigmoid(self.hidden[k - 1](z))
+            if dropout:
+                z = z * dropout[k].to(z.device) / (1 - self._dropout)
+        return z

@@ -21,6 +21,7 @@ from vfgnn.config import Federation
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.messages import WORD, Kind
 from vfgnn.model.optimisers import SharedMomentum
+from vfgnn.mpc.kernels import CsrMatrix
 from vfgnn.randomness import Stream
 
 
@@ -33,14 +34,22 @@ def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Te
     return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in federation.feature_holders}
 
 
+def _products(x: torch.Tensor, device: torch.device) -> CsrMatrix | FeatureMatrix:
+    """X in words, for X w and X^T g: our kernels where X is sparse and on a CPU, torch's elsewhere."""
+    matrix = FeatureMatrix(x)
+    if matrix.sparse and device.type == "cpu":
+        return CsrMatrix(x.to(WORD))
+    return matrix.to(WORD, device)
+
+
 class ClearJointLayer:
     """One holder's side of the joint layer in plain arithmetic."""
 
     def __init__(
-        self, federation: Federation, channel: Channel, x: FeatureMatrix, *, seed: bytes, device: torch.device
+        self, federation: Federation, channel: Channel, x: torch.Tensor, *, seed: bytes, device: torch.device
     ) -> None:
         self._federation, self._channel, self._device = federation, channel, device
-        self._x = x.to(WORD, device)
+        self._x = _products(x, device)
         self._weight_share = draw_weight_share(federation, seed)
         self._shape = (federation.nodes, federation.settings.dim)
         self.reveals = channel.party in federation.publishers
@@ -59,13 +68,9 @@ class ClearJointLayer:
                 channel.send(owner, Kind.JOINT_WEIGHTS, share)
         own: torch.Tensor | None = None
         if me in self._weight_share:
-            w = self._weight_share[me].to(self._device)
-            for sender in self._federation.holder_names:
-                if sender != me:
-                    w = w + channel.receive(sender, Kind.JOINT_WEIGHTS).to(self._device)
-            own = self._x.times(w)
+            own = self._x.times(self._plus_received(self._weight_share[me].to(self._device), Kind.JOINT_WEIGHTS))
         self._first = self._reveal(own)
-        return self._first
+        return None if self._first is None else self._first.clone()
 
     def refresh(self) -> torch.Tensor | None:
         """h0 = a H_0 - X X^T Q after the last steps.
@@ -79,26 +84,29 @@ class ClearJointLayer:
                     channel.send(owner.name, Kind.JOINT_UPDATE, self.momentum.q)
         own: torch.Tensor | None = None
         if me in self._weight_share:
-            q = self.momentum.q.clone() if self.reveals else torch.zeros(self._shape, dtype=WORD, device=self._device)
-            for sender in self._federation.publishers:
-                if sender != me:
-                    q += channel.receive(sender, Kind.JOINT_UPDATE).to(self._device)
+            q = self._plus_received(self.momentum.q if self.reveals else None, Kind.JOINT_UPDATE)
             own = self._x.times(self._x.transpose_times(q))
         moved = self._reveal(own)
         if moved is None or self._first is None:
             return None
-        return torch.sub(self.momentum.a * self._first, moved)
+        return moved.neg_().add_(self._first, alpha=self.momentum.a)
 
     def _reveal(self, share: torch.Tensor | None) -> torch.Tensor | None:
         if share is None:
             share = torch.zeros(self._shape, dtype=WORD, device=self._device)
-        channel, me = self._channel, self._channel.party
         for receiver in self._federation.publishers:
-            if receiver != me:
-                channel.send(receiver, Kind.H0_SHARE, share)
-        if not self.reveals:
-            return None
-        for sender in self._federation.holder_names:
-            if sender != me:
-                share = share + channel.receive(sender, Kind.H0_SHARE).to(self._device)
-        return share
+            if receiver != self._channel.party:
+                self._channel.send(receiver, Kind.H0_SHARE, share)
+        return self._plus_received(share, Kind.H0_SHARE) if self.reveals else None
+
+    def _plus_received(self, own: torch.Tensor | None, kind: Kind) -> torch.Tensor:
+        """`own` plus what every other sender of `kind` sends; the first message's memory becomes the sum."""
+        senders = self._federation.publishers if kind == Kind.JOINT_UPDATE else self._federation.holder_names
+        total: torch.Tensor | None = None
+        for sender in senders:
+            if sender != self._channel.party:
+                came = self._channel.receive(sender, kind).to(self._device)
+                total = came if total is None else total.add_(came)
+        if total is None or own is None:
+            return total if own is None and total is not None else own.clone()  # type: ignore[union-attr]
+        return total.add_(own)

@@ -11,14 +11,14 @@ from torch import nn
 from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.config import SERVER, Federation
-from vfgnn.data.holdings import FeatureMatrix, Holding
+from vfgnn.data.holdings import Holding
 from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
 from vfgnn.model.cg2_server import confidence_weight
 from vfgnn.model.joint_layer import ClearJointLayer
 from vfgnn.model.optimisers import local_optimiser
-from vfgnn.parties.loop import Decision
+from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
 
 
@@ -49,7 +49,8 @@ class Holder:
         self.modules = nn.ModuleList(modules).to(self._device)
         self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, self._device)
         self._optimiser = local_optimiser(self.modules.parameters(), settings)
-        self._around: dict[str, list[Neighbourhood]] = {}
+        self._around: list[tuple[torch.Tensor | None, list[Neighbourhood]]] = []
+        self._h0: torch.Tensor | None = None
         self._published: torch.Tensor | None = None
         self._best: dict[str, torch.Tensor] = {}
         self._best_weights: dict[str, torch.Tensor] = {}
@@ -58,8 +59,7 @@ class Holder:
         settings = self.federation.settings
         if not self.federation.collaborative:
             return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device)
-        x = FeatureMatrix(holding.x)
-        layer = ClearJointLayer(self.federation, self.channel, x, seed=seed, device=self._device)
+        layer = ClearJointLayer(self.federation, self.channel, holding.x, seed=seed, device=self._device)
         return CollaborativeEmbedding(layer, settings.dtype)
 
     def set_up(self) -> None:
@@ -79,15 +79,23 @@ class Holder:
 
         Reveals: h_local of the step's rows to the server.
         """
-        h0 = self.features.embed(refresh=step.refresh, trained=step.trains_joint)
-        if not self._publishes or h0 is None:
+        self._h0 = self.features.embed(refresh=step.refresh, trained=step.trains_joint)
+        if not self._publishes or self._h0 is None:
             return
-        with torch.set_grad_enabled(not step.last):
-            self._published = self._local_embeddings(h0, self.rows.published(step), step)
+        rows = self.rows.published(step)
+        with torch.set_grad_enabled(not step.last and not self._recomputes):
+            self._published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
         self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, self._published.detach())
 
-    def _local_embeddings(self, h0: torch.Tensor, rows: torch.Tensor | None, step: Step | None) -> torch.Tensor:
-        h_local: torch.Tensor = self.gnn(h0, self._neighbourhoods(rows, step))
+    @property
+    def _recomputes(self) -> bool:
+        """With `publish = "all"` few of the published rows get a gradient: the backward pass computes only these."""
+        return self.rows.train is None and not self._graph.sampled
+
+    def _local_embeddings(
+        self, h0: torch.Tensor, rows: torch.Tensor | None, around: list[Neighbourhood]
+    ) -> torch.Tensor:
+        h_local: torch.Tensor = self.gnn(h0, around)
         if self.federation.settings.combine != "confidence":
             return h_local
         degree = self._graph.degree if rows is None else self._graph.degree[rows]
@@ -99,10 +107,12 @@ class Holder:
         rows = None if rows is None else rows.to(self._device)
         if step is not None and self._graph.sampled:
             return self._graph.around(rows, self._sampling)
-        purpose = "all" if rows is None or step is None else f"last={step.last} evaluates={step.evaluates}"
-        if purpose not in self._around:
-            self._around[purpose] = self._graph.around(rows)
-        return self._around[purpose]
+        for known, around in self._around:
+            if (known is None and rows is None) or (known is not None and rows is not None and known.equal(rows)):
+                return around
+        around = self._graph.around(rows)
+        self._around.append((rows, around))
+        return around
 
     def decide(self, step: Step) -> Decision:
         """Hear the label holder's word."""
@@ -115,7 +125,11 @@ class Holder:
         gradient = self.channel.receive(SERVER, Kind.LOCAL_GRADIENT).to(self._device)
         if self._optimiser is not None:
             self._optimiser.zero_grad()
-        torch.autograd.backward(self._published[: len(gradient)], gradient)
+        published = self._published[: len(gradient)]
+        if self._recomputes and self._h0 is not None:
+            rows = rows_with_gradient(gradient)
+            published, gradient = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step)), gradient[rows]
+        torch.autograd.backward(published, gradient)
         if self._optimiser is not None:
             self._optimiser.step()
         self.features.learn()
@@ -139,5 +153,5 @@ class Holder:
         h0 = self.features.embed(refresh=False, trained=False)
         if self._publishes and h0 is not None:
             with torch.no_grad():
-                rows = self._local_embeddings(h0, None, None)
-            self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, rows)
+                h_local = self._local_embeddings(h0, None, self._neighbourhoods(None, None))
+            self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, h_local)

@@ -31,6 +31,11 @@ class Decision:
         return Decision(improved=bool(bits & IMPROVED), stop=bool(bits & STOP))
 
 
+def rows_with_gradient(gradient: torch.Tensor) -> torch.Tensor:
+    """The rows of a gradient that are not all zero; only these have to be followed backwards."""
+    return gradient.abs().sum(dim=1).nonzero()[:, 0]
+
+
 class Party(Protocol):
     """What a role does at each point of the loop."""
 

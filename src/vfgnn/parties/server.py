@@ -13,7 +13,7 @@ from vfgnn.config import Federation
 from vfgnn.messages import Kind
 from vfgnn.model.cg2_server import ServerNetwork
 from vfgnn.model.optimisers import local_optimiser
-from vfgnn.parties.loop import Decision
+from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
 
 
@@ -33,7 +33,7 @@ class Server:
         self._optimiser = local_optimiser(self.network.parameters(), federation.settings)
         self._best: dict[str, torch.Tensor] = {}
         self._received: torch.Tensor | None = None
-        self._z: torch.Tensor | None = None
+        self._kept: list[torch.Tensor] = []
 
     def set_up(self) -> None:
         """Hear which rows train and which validate."""
@@ -47,9 +47,11 @@ class Server:
         """
         rows = self._receive_rows()  # [holders, rows, d]
         if not step.last:
-            self._received = rows[:, : self.rows.train_count].requires_grad_()
-            self._z = self.network(self._received, self._dropout)
-            self.channel.send(self.federation.label_holder, Kind.HIDDEN, self._z.detach())
+            self._received = rows[:, : self.rows.train_count]
+            self._kept = self.network.draw_dropout(self.rows.train_count, self._dropout)
+            with torch.no_grad():
+                z = self.network(self._received, self._kept)
+            self.channel.send(self.federation.label_holder, Kind.HIDDEN, z)
         if step.evaluates:
             self._send_evaluated(rows[:, rows.shape[1] - self.rows.val_count :])
 
@@ -59,7 +61,7 @@ class Server:
 
     def _send_evaluated(self, rows: torch.Tensor) -> None:
         with torch.no_grad():
-            z = self.network(rows, None)
+            z = self.network(rows, [])
         self.channel.send(self.federation.label_holder, Kind.HIDDEN_EVALUATED, z)
 
     def decide(self, step: Step) -> Decision:
@@ -72,17 +74,23 @@ class Server:
         Reveals: to each holder, the gradient of its own rows.
         """
         gradient = self.channel.receive(self.federation.label_holder, Kind.HIDDEN_GRADIENT).to(self._device)
-        if self._z is None or self._received is None:
+        if self._received is None:
             return
+        # With `publish = "all"` few rows have a gradient: only these are worth remembering, so they are computed again.
+        rows = rows_with_gradient(gradient)
+        received = self._received[:, rows].requires_grad_()
+        z = self.network(received, [kept[rows.cpu()] for kept in self._kept])
         if self._optimiser is not None:
             self._optimiser.zero_grad()
-        torch.autograd.backward(self._z, gradient)
+        torch.autograd.backward(z, gradient[rows])
         if self._optimiser is not None:
             self._optimiser.step()
-        if self._received.grad is not None:
-            for holder, own in zip(self.federation.publishers, self._received.grad, strict=True):
+        if received.grad is not None:
+            for i, holder in enumerate(self.federation.publishers):
+                own = torch.zeros_like(self._received[i])
+                own[rows] = received.grad[i]
                 self.channel.send(holder, Kind.LOCAL_GRADIENT, own)
-        self._z = self._received = None
+        self._received = None
 
     def keep_best(self) -> None:
         """Remember the hidden layers of now."""

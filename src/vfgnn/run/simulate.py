@@ -4,8 +4,9 @@ For experiments, tests and a first look. Nothing is secret here: one process has
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -44,10 +45,16 @@ class SimulatedFederation:
 
     def train(self) -> Outcome:
         """Run every party's loop to its end."""
-        self.network.run({name: lambda party=party: loop.train(party) for name, party in self.parties.items()})
+        self.run({name: partial(loop.train, party) for name, party in self.parties.items()})
         if self.label_holder.outcome is None:
             raise ConfigError("the label holder has no outcome")
         return self.label_holder.outcome
+
+    def run(self, work: Mapping[str, Callable[[], object]]) -> None:
+        """Run all parties at once: the holders share the cores among them, the server works while they wait."""
+        cores = torch.get_num_threads()
+        share = {holder.channel.party: max(1, cores // len(self.holders)) for holder in self.holders}
+        self.network.run(work, cores={SERVER: cores, **share})
 
     @property
     def traffic(self) -> Traffic:
