@@ -187,19 +187,21 @@ def make_settings(values: Mapping[str, object], where: str) -> Settings:
 class Preset:
     """A named TOML file of settings.
 
-    `[settings]` holds what is always so; `[chosen.<dataset>.<model>]` what `vfgnn reproduce search` chose on the
-    validation nodes for one data set and one model: a way to combine, `isolated` or `pooled`.
+    `<name>.toml` holds what is always so; `<name>_chosen.toml` what `vfgnn reproduce search` chose on the validation
+    nodes for one data set and one model (a way to combine, `isolated` or `pooled`).
     """
 
     def __init__(self, name: str) -> None:
         folder = resources.files("vfgnn") / "presets"
-        known = sorted(Path(str(entry)).stem for entry in folder.iterdir() if str(entry).endswith(".toml"))
+        files = {Path(str(entry)).stem for entry in folder.iterdir() if str(entry).endswith(".toml")}
+        known = sorted(stem for stem in files if not stem.endswith("_chosen"))
         if name not in known:
             raise ConfigError("unknown preset", expected=f"one of {', '.join(known)}", got=name)
         self.name = name
-        content = tomllib.loads((folder / f"{name}.toml").read_text())
-        self._settings: dict[str, object] = content["settings"]
-        self._chosen: dict[str, dict[str, dict[str, object]]] = content.get("chosen", {})
+        self._settings: dict[str, object] = tomllib.loads((folder / f"{name}.toml").read_text())
+        self._chosen: dict[str, dict[str, dict[str, object]]] = {}
+        if f"{name}_chosen" in files:
+            self._chosen = tomllib.loads((folder / f"{name}_chosen.toml").read_text())
 
     def settings(
         self, *, dataset: str | None = None, model: str | None = None, overrides: Mapping[str, object] | None = None

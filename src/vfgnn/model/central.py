@@ -14,7 +14,7 @@ from torch import nn
 from vfgnn import randomness
 from vfgnn.config import Settings
 from vfgnn.data.holdings import Holding, Labels
-from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
+from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
 from vfgnn.model.cg1_features import IndividualEmbedding
 from vfgnn.model.cg2_server import ServerNetwork
 from vfgnn.model.cg3_labels import OutputLayer, accuracy
@@ -34,10 +34,9 @@ class CentralModel(nn.Module):
         self.network = ServerNetwork(settings, holders=1)
         self.output = OutputLayer(settings, settings.dim, classes)
 
-    def local_embeddings(self, around: list[Neighbourhood]) -> torch.Tensor:
-        """h_local [rows, d]."""
-        rows: torch.Tensor = self.gnn(self.features.embed(refresh=False, trained=True), around)
-        return rows
+    def h0(self) -> torch.Tensor:
+        """X W [nodes, d]."""
+        return self.features.embed(refresh=False, trained=True)
 
     def logits(self, h_local: torch.Tensor, dropout: torch.Generator | None) -> torch.Tensor:
         """Logits [rows, classes], with dropout if a generator is given."""
@@ -67,8 +66,9 @@ class CentralTraining:
         self._dropout = randomness.generator(seed, "dropout")
         self._sampling = randomness.generator(seed, "sampled neighbours")
         self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, device)
-        self._rows = torch.cat([labels.train, labels.val]).to(device) if settings.publish == "needed" else None
-        self._around = self._graph.around(self._rows)
+        needed = settings.publish == "needed"
+        self._train_around = self._graph.around(labels.train.to(device) if needed else None)
+        self._val_around = self._graph.around(labels.val.to(device) if needed else None)
         self._optimisers = self._make_optimisers()
 
     def _make_optimisers(self) -> list[torch.optim.Optimizer]:
@@ -91,16 +91,16 @@ class CentralTraining:
         settings, history, best = self._settings, list[EpochMetrics](), self.model.state_dict()
         best_accuracy, best_epoch = -1.0, 0
         for t in range(settings.epochs + 1):
-            h_local, reached, loss = self.embed(), None, None
-            last = t == settings.epochs
+            reached, loss, last = None, None, t == settings.epochs
+            h0 = self.model.h0()
             if last or (t > 0 and t % settings.evaluate_every == 0):
-                reached = self._evaluate(h_local)
+                reached = self._evaluate(h0)
                 if reached > best_accuracy:
                     best_accuracy, best_epoch = reached, t
                     best = {name: weight.clone() for name, weight in self.model.state_dict().items()}
                 last = last or (settings.patience is not None and t - best_epoch >= settings.patience)
             if not last:
-                loss = self.learn(h_local)
+                loss = self.learn(h0)
             history.append(EpochMetrics(t, loss, reached))
             if on_epoch is not None:
                 on_epoch(history[-1])
@@ -110,16 +110,13 @@ class CentralTraining:
         test = self._labels.test
         return Outcome(best_epoch, best_accuracy, accuracy(self.predict()[test], self._y[test]), tuple(history))
 
-    def embed(self) -> torch.Tensor:
-        """h_local of the rows that a step needs, or of all nodes."""
-        if self._graph.sampled:
-            self._around = self._graph.around(self._rows, self._sampling)
-        return self.model.local_embeddings(self._around)
-
-    def learn(self, h_local: torch.Tensor) -> float:
+    def learn(self, h0: torch.Tensor) -> float:
         """One step of all weights; the training loss before it."""
-        train, needed = self._labels.train, self._rows is not None
-        logits = self.model.logits(h_local[: len(train)] if needed else h_local, self._dropout)
+        train, needed = self._labels.train, self._settings.publish == "needed"
+        around = self._train_around
+        if self._graph.sampled:
+            around = self._graph.around(train.to(self._y.device) if needed else None, self._sampling)
+        logits = self.model.logits(self.model.gnn(h0, around), self._dropout)
         loss = F.cross_entropy(logits if needed else logits[train], self._y[train])
         for optimiser in self._optimisers:
             optimiser.zero_grad()
@@ -128,13 +125,13 @@ class CentralTraining:
             optimiser.step()
         return float(loss.detach())
 
-    def _evaluate(self, h_local: torch.Tensor) -> float:
-        train, val = self._labels.train, self._labels.val
+    def _evaluate(self, h0: torch.Tensor) -> float:
+        val = self._labels.val
         with torch.no_grad():
-            rows = h_local[len(train) :] if self._rows is not None else h_local[val]
-            return accuracy(self.model.logits(rows, None), self._y[val])
+            logits = self.model.logits(self.model.gnn(h0, self._val_around), None)
+        return accuracy(logits if self._settings.publish == "needed" else logits[val], self._y[val])
 
     def predict(self) -> torch.Tensor:
         """Logits of all nodes."""
         with torch.no_grad():
-            return self.model.logits(self.model.local_embeddings(self._graph.around(None)), None)
+            return self.model.logits(self.model.gnn(self.model.h0(), self._graph.around(None)), None)

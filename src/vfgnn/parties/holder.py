@@ -83,14 +83,13 @@ class Holder:
         if not self._publishes or self._h0 is None:
             return
         rows = self.rows.published(step)
-        with torch.set_grad_enabled(not step.last and not self._recomputes):
+        with torch.set_grad_enabled(not step.last and not self._recomputes(step)):
             self._published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
         self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, self._published.detach())
 
-    @property
-    def _recomputes(self) -> bool:
-        """With `publish = "all"` few of the published rows get a gradient: the backward pass computes only these."""
-        return self.rows.train is None and not self._graph.sampled
+    def _recomputes(self, step: Step) -> bool:
+        """Whether rows are published that get no gradient: the backward pass then computes the others once more."""
+        return (self.rows.train is None or step.evaluates) and not self._graph.sampled
 
     def _local_embeddings(
         self, h0: torch.Tensor, rows: torch.Tensor | None, around: list[Neighbourhood]
@@ -126,9 +125,12 @@ class Holder:
         if self._optimiser is not None:
             self._optimiser.zero_grad()
         published = self._published[: len(gradient)]
-        if self._recomputes and self._h0 is not None:
-            rows = rows_with_gradient(gradient)
-            published, gradient = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step)), gradient[rows]
+        if self._recomputes(step) and self._h0 is not None:
+            rows = self.rows.train
+            if rows is None:
+                rows = rows_with_gradient(gradient)
+                gradient = gradient[rows]
+            published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
         torch.autograd.backward(published, gradient)
         if self._optimiser is not None:
             self._optimiser.step()

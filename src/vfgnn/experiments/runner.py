@@ -1,0 +1,156 @@
+"""Many trainings, one at a time per core, each kept on disk when it is done: a run that is stopped goes on where it
+was. What was kept is found again by everything that determines it, so a changed preset is trained anew.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypedDict
+
+import torch
+
+from vfgnn import randomness
+from vfgnn.config import Settings, make_settings
+from vfgnn.data import datasets
+from vfgnn.data.holdings import Holding
+from vfgnn.data.partition import partition
+from vfgnn.experiments.catalogue import Where
+from vfgnn.model.central import CentralTraining
+from vfgnn.run.simulate import build, split_labels
+
+FORMAT = 1  # raised when the meaning of a kept result changes
+
+
+class TaskResult(TypedDict):
+    """What is kept of one training."""
+
+    val_accuracy: float
+    test_accuracy: float
+    best_epoch: int
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """One training, by everything that determines its result."""
+
+    dataset: str
+    where: Where
+    holders: int
+    holder: int | None
+    proportions: tuple[float, ...] | None
+    seed: int
+    settings: str  # canonical JSON
+
+    @property
+    def key(self) -> str:
+        """The name under which the result is kept."""
+        content = json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def make_task(
+    settings: Settings,
+    *,
+    dataset: str,
+    where: Where,
+    seed: int,
+    holders: int = 2,
+    holder: int | None = None,
+    proportions: tuple[float, ...] | None = None,
+) -> Task:
+    """A task; `publish` is always `needed`, which trains the same model with less work (tested)."""
+    values = settings.model_dump(mode="json") | {"publish": "needed"}
+    return Task(dataset, where, holders, holder, proportions, seed, json.dumps(values, sort_keys=True))
+
+
+@lru_cache(maxsize=4)
+def _data(dataset: str, data_dir: Path | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    return datasets.load(dataset, data_dir)
+
+
+def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
+    """Train once, in this process, on one core."""
+    torch.set_num_threads(1)
+    data = _data(task.dataset, data_dir)
+    settings, labels = make_settings(json.loads(task.settings), where="task"), split_labels(data)
+    holdings = partition(
+        data.x, data.edge_index, holders=task.holders, seed=task.seed, proportions=task.proportions
+    )
+    if task.where == "federated":
+        outcome = build(holdings, labels, settings, seed=task.seed).train()
+    else:
+        whole = Holding(x=data.x, edge_index=data.edge_index)
+        holding = whole if task.holder is None else holdings[task.holder]
+        outcome = CentralTraining(holding, labels, settings, seed=randomness.insecure_seed(task.seed)).train()
+    return TaskResult(
+        val_accuracy=outcome.val_accuracy,
+        test_accuracy=outcome.test_accuracy,
+        best_epoch=outcome.best_epoch,
+        epochs=outcome.history[-1].epoch,
+    )
+
+
+class Store:
+    """A folder with one small JSON file per finished task."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, task: Task) -> TaskResult | None:
+        """The kept result, if there is one."""
+        path = self._folder / f"{task.key}.json"
+        if not path.is_file():
+            return None
+        result: TaskResult = json.loads(path.read_text())["result"]
+        return result
+
+    def put(self, task: Task, result: TaskResult) -> None:
+        """Keep a result; a file is either whole or not there."""
+        temporary = self._folder / f"{task.key}.{os.getpid()}.tmp"
+        temporary.write_text(json.dumps({"task": asdict(task), "result": result}, indent=1))
+        temporary.replace(self._folder / f"{task.key}.json")
+
+
+def run_all(
+    tasks: Sequence[Task],
+    store: Store,
+    *,
+    data_dir: Path | None = None,
+    workers: int | None = None,
+    on_done: Callable[[Task, TaskResult], None] | None = None,
+) -> dict[Task, TaskResult]:
+    """All results, those already kept at once, the others trained in parallel."""
+    results: dict[Task, TaskResult] = {}
+
+    def done(task: Task, result: TaskResult) -> None:
+        results[task] = result
+        if on_done is not None:
+            on_done(task, result)
+
+    missing = []
+    for task in dict.fromkeys(tasks):
+        kept = store.get(task)
+        if kept is None:
+            missing.append(task)
+        else:
+            done(task, kept)
+    if not missing:
+        return results
+    with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=get_context("spawn")) as pool:
+        waiting: dict[Future[TaskResult], Task] = {pool.submit(run_task, task, data_dir): task for task in missing}
+        try:
+            for future in as_completed(waiting):
+                store.put(waiting[future], future.result())
+                done(waiting[future], future.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return results
