@@ -78,9 +78,7 @@ class Channel:
         waited = time.perf_counter() - began
         self._compare(declared, given, payload)
         self._expected[sender, self.party].popleft()
-        self.traffic.count(
-            phase=self._phase, sender=sender, receiver=self.party, size=given.bytes, waited_s=waited
-        )
+        self.traffic.count(phase=self._phase, sender=sender, receiver=self.party, size=given.bytes, waited_s=waited)
         return payload
 
     def _next(self, sender: str, receiver: str) -> Declared:

@@ -145,11 +145,11 @@ class Federation(Public):
         wide = settings.combine == "concat" and settings.hidden_layers == 0
         return settings.dim * (len(self.publishers) if wide else 1)
 
-    @property
-    def revealed_dimensions(self) -> int:
-        """(R + 1) d: linear combinations of X that the holders with edges have seen at the end of a run."""
+    def revealed_dimensions(self, steps: int | None = None) -> int:
+        """(R + 1) d: linear combinations of X that the holders with edges have seen after `steps` (None: all)."""
         settings = self.settings
-        return (settings.trained_joint_epochs + 1) * settings.dim if self.collaborative else 0
+        trained = settings.trained_joint_epochs if steps is None else min(steps, settings.trained_joint_epochs)
+        return (trained + 1) * settings.dim if self.collaborative else 0
 
 
 def explain(error: ValidationError, where: str) -> ConfigError:

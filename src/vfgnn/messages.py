@@ -10,7 +10,6 @@ from enum import StrEnum
 
 import torch
 
-
 WORD = torch.float64
 """Of the joint layer's messages: 8 bytes, as the words of the ring."""
 

@@ -29,9 +29,9 @@ class Traffic:
         link.bytes += size
         link.waited_s += waited_s
 
-    def bytes_sent(self, party: str, phase: str) -> int:
-        """Payload bytes that `party` sent in `phase`."""
-        return sum(link.bytes for (when, sender, _), link in self.links.items() if (when, sender) == (phase, party))
+    def bytes_in(self, *phases: str) -> int:
+        """Payload bytes of all links in these phases."""
+        return sum(link.bytes for (phase, _, _), link in self.links.items() if phase in phases)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,15 @@
 Lives at that holder and nowhere else. Nothing here prints values.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import torch
 
 from vfgnn.errors import DataError
+
+# torch says once per process that CSR is "in beta"; what we use of it is tested here.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
 
 SPARSE_BELOW = 0.25  # a CSR product beats a dense one on 2 cores below about this density
 
@@ -55,16 +59,14 @@ class _Product(torch.autograd.Function):
     """X w with the transpose kept: torch would transpose the CSR matrix anew in every backward pass."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: torch.autograd.function.FunctionCtx, w: torch.Tensor, x: torch.Tensor, x_transposed: torch.Tensor
     ) -> torch.Tensor:
         ctx.x_transposed = x_transposed  # type: ignore[attr-defined]
         return x @ w
 
     @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: torch.autograd.function.FunctionCtx, g: torch.Tensor
-    ) -> tuple[torch.Tensor, None, None]:
+    def backward(ctx: torch.autograd.function.FunctionCtx, g: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         return ctx.x_transposed @ g, None, None  # type: ignore[attr-defined]
 
 

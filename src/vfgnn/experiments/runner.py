@@ -80,9 +80,7 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
     torch.set_num_threads(1)
     data = _data(task.dataset, data_dir)
     settings, labels = make_settings(json.loads(task.settings), where="task"), split_labels(data)
-    holdings = partition(
-        data.x, data.edge_index, holders=task.holders, seed=task.seed, proportions=task.proportions
-    )
+    holdings = partition(data.x, data.edge_index, holders=task.holders, seed=task.seed, proportions=task.proportions)
     if task.where == "federated":
         outcome = build(holdings, labels, settings, seed=task.seed).train()
     else:

@@ -26,10 +26,17 @@ class CentralModel(nn.Module):
     """CG1, CG2 and CG3 for a single holder of everything."""
 
     def __init__(
-        self, holding: Holding, classes: int, settings: Settings, device: torch.device, own: OwnModule | None = None
+        self,
+        holding: Holding,
+        classes: int,
+        settings: Settings,
+        device: torch.device,
+        *,
+        own: OwnModule | None = None,
+        sparse: bool | None = None,
     ) -> None:
         super().__init__()
-        self.features = IndividualEmbedding(holding, settings.dim, settings.dtype, device)
+        self.features = IndividualEmbedding(holding, settings.dim, settings.dtype, device, sparse=sparse)
         self.gnn = LocalGnn(settings, own)
         self.network = ServerNetwork(settings, holders=1)
         self.output = OutputLayer(settings, settings.dim, classes)
@@ -57,12 +64,13 @@ class CentralTraining:
         seed: bytes,
         own: OwnModule | None = None,
         device: torch.device | None = None,
+        sparse: bool | None = None,
     ) -> None:
         device = device or torch.device("cpu")
         self._labels, self._settings = labels, settings
         self._y = labels.y.to(device)
         with randomness.initialising(seed):
-            self.model = CentralModel(holding, labels.classes, settings, device, own).to(device)
+            self.model = CentralModel(holding, labels.classes, settings, device, own=own, sparse=sparse).to(device)
         self._dropout = randomness.generator(seed, "dropout")
         self._sampling = randomness.generator(seed, "sampled neighbours")
         self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, device)

@@ -174,18 +174,14 @@ class LocalGnn(nn.Module):
 
 
 def _convolution(gnn: str, dim: int) -> nn.Module:
-    match gnn:
-        case "sage_mean":
-            return SAGEConv(dim, dim, aggr="mean")
-        case "sage_lstm":
-            return SAGEConv(dim, dim, aggr="lstm")
-        case "sage_pool":
-            return SAGEConv(dim, dim, aggr="max", project=True)
-        case "gcn":
-            return GCNConv(dim, dim, normalize=False, add_self_loops=False)
-        case "gat":
-            return GATConv(dim, dim)
-    raise ModuleError("unknown GNN", got=gnn)
+    make: dict[str, Callable[[], nn.Module]] = {
+        "sage_mean": lambda: SAGEConv(dim, dim, aggr="mean"),
+        "sage_lstm": lambda: SAGEConv(dim, dim, aggr="lstm"),
+        "sage_pool": lambda: SAGEConv(dim, dim, aggr="max", project=True),
+        "gcn": lambda: GCNConv(dim, dim, normalize=False, add_self_loops=False),
+        "gat": lambda: GATConv(dim, dim),
+    }
+    return make[gnn]()
 
 
 def check_module(module: nn.Module) -> nn.Module:

@@ -44,10 +44,12 @@ def structural_features(holding: Holding) -> torch.Tensor:
 class IndividualEmbedding(nn.Module):
     """h0_i = X_i W_i, all of it at holder i, trained by its own optimiser."""
 
-    def __init__(self, holding: Holding, dim: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, holding: Holding, dim: int, dtype: torch.dtype, device: torch.device, *, sparse: bool | None = None
+    ) -> None:
         super().__init__()
         x = holding.x if holding.x.shape[1] else structural_features(holding)
-        self._x = FeatureMatrix(x).to(dtype, device)
+        self._x = FeatureMatrix(x, sparse=sparse).to(dtype, device)
         self.weight = nn.Parameter(torch.empty(self._x.columns, dim, dtype=dtype))
         nn.init.xavier_uniform_(self.weight)
 

@@ -34,7 +34,8 @@ class Combine(nn.Module):
             case "mean":
                 return rows.mean(dim=0)
             case "regression":
-                return (self.weight * rows).sum(dim=0)
+                weighted: torch.Tensor = self.weight * rows
+                return weighted.sum(dim=0)
             case "confidence":
                 # The norms are the holders' public scale factors, not functions of their weights: no gradient there.
                 scale = rows.detach().norm(dim=2, keepdim=True).sum(dim=0)

@@ -26,8 +26,10 @@ from vfgnn.randomness import Stream
 
 
 def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Tensor]:
-    """One holder's share of W_0, by feature holder: Glorot's bound scaled by 1/sqrt(I), so that the sum has Glorot's
-    variance. Nobody knows the sum."""
+    """One holder's share of W_0, by feature holder; W_0 is the sum of all holders' shares, and nobody knows it.
+
+    Glorot's bound scaled by 1/sqrt(I), so that the sum has Glorot's variance.
+    """
     dim, columns = federation.settings.dim, sum(holder.features for holder in federation.holders)
     bound = math.sqrt(6 / (columns + dim)) / math.sqrt(len(federation.holders))
     stream = Stream(seed, "share of W_0")

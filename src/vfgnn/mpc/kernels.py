@@ -5,6 +5,7 @@ front to back, which is 2-3 times faster than a product with a stored transpose 
 Runs at the holders. Nothing leaves.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -14,7 +15,7 @@ import torch
 Array = np.ndarray
 
 
-@numba.njit(nogil=True, cache=True, fastmath=False)  # type: ignore[untyped-decorator]
+@numba.njit(nogil=True, cache=True, fastmath=False)
 def _times(indptr: Array, indices: Array, values: Array, w: Array, out: Array, begin: int, end: int) -> None:
     for row in range(begin, end):
         out[row, :] = 0
@@ -25,7 +26,7 @@ def _times(indptr: Array, indices: Array, values: Array, w: Array, out: Array, b
                 out[row, j] += value * w[column, j]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=False)  # type: ignore[untyped-decorator]
+@numba.njit(nogil=True, cache=True, fastmath=False)
 def _transpose_times(indptr: Array, indices: Array, values: Array, g: Array, out: Array, begin: int, end: int) -> None:
     for row in range(begin, end):
         for k in range(indptr[row], indptr[row + 1]):
@@ -65,7 +66,7 @@ class CsrMatrix:
             outs[0] += other
         return torch.from_numpy(outs[0])
 
-    def _run(self, kernel: numba.core.registry.CPUDispatcher, dense: torch.Tensor, outs: list[Array]) -> None:
+    def _run(self, kernel: Callable[..., None], dense: torch.Tensor, outs: list[Array]) -> None:
         matrix = (self._indptr, self._indices, self._values, dense.contiguous().numpy())
         work = [(*matrix, out, *block) for out, block in zip(outs, self._blocks, strict=True)]
         waiting = [self._pool.submit(kernel, *arguments) for arguments in work[1:]] if self._pool else []

@@ -43,7 +43,7 @@ class Holder:
         settings = federation.settings
         with randomness.initialising(seed):
             self.features = self._initial_embedding(holding, seed)
-            modules = [self.features] if isinstance(self.features, nn.Module) else []
+            modules: list[nn.Module] = [self.features] if isinstance(self.features, nn.Module) else []
             self.gnn = LocalGnn(settings, own_module)
             modules += [self.gnn] if self._publishes else []
         self.modules = nn.ModuleList(modules).to(self._device)

@@ -106,5 +106,3 @@ class Server:
         Reveals: z_L of all nodes to the label holder.
         """
         self._send_evaluated(self._receive_rows())
-
-

@@ -5,7 +5,7 @@ For experiments, tests and a first look. Nothing is secret here: one process has
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -119,3 +119,139 @@ def build(
     ]
     server = Server(federation, network.channel(SERVER), seed=seed_of(SERVER), device=device)
     return SimulatedFederation(federation, (label_holder, *others), label_holder, server, network)
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """A federation beside what its holders would get alone and what pooling everything would give."""
+
+    dataset: str
+    preset: str
+    holders: int
+    seed: int
+    federated: Outcome
+    isolated: dict[str, Outcome]
+    joint: Outcome | None
+    logits: torch.Tensor
+    seconds_per_epoch: float
+    bytes_per_epoch: int
+    revealed_dimensions: int
+    settings: Settings
+
+    @property
+    def test_accuracy(self) -> float:
+        """Of the epoch that validation chose."""
+        return self.federated.test_accuracy
+
+    @property
+    def val_accuracy(self) -> float:
+        """The best one."""
+        return self.federated.val_accuracy
+
+    def to_json(self) -> dict[str, object]:
+        """What `vfgnn simulate --json` writes."""
+        return {
+            "dataset": self.dataset,
+            "preset": self.preset,
+            "holders": self.holders,
+            "seed": self.seed,
+            "test_accuracy": self.federated.test_accuracy,
+            "val_accuracy": self.federated.val_accuracy,
+            "best_epoch": self.federated.best_epoch,
+            "isolated": [outcome.test_accuracy for outcome in self.isolated.values()],
+            "joint": None if self.joint is None else self.joint.test_accuracy,
+            "epochs": self.federated.history[-1].epoch,
+            "seconds_per_epoch": self.seconds_per_epoch,
+            "bytes_per_epoch": self.bytes_per_epoch,
+            "revealed_dimensions": self.revealed_dimensions,
+            "settings": self.settings.model_dump(mode="json"),
+            "history": [asdict(metrics) for metrics in self.federated.history],
+        }
+
+
+def choose_device(name: str) -> torch.device:
+    """`cpu` or `cuda`, if it is there."""
+    if name not in ("cpu", "cuda"):
+        raise ConfigError("unknown device", expected="cpu or cuda", got=name)
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("no CUDA device here", expected="a CUDA device and a CUDA build of torch", hint="use cpu")
+    return torch.device(name)
+
+
+def simulate(
+    data: Data | str,
+    *,
+    holders: int = 2,
+    preset: str = "best",
+    seed: int = 0,
+    gnn: OwnModule | None = None,
+    proportions: Sequence[float] | None = None,
+    edge_proportions: Sequence[float] | None = None,
+    edge_split: EdgeSplit = "undirected",
+    compare: bool = True,
+    device: str = "cpu",
+    data_dir: Path | None = None,
+    on_epoch: Callable[[str, EpochMetrics], None] | None = None,
+    **overrides: object,
+) -> SimulationResult:
+    """Split a graph over holders, train the federation in this process, and compare.
+
+    `data` is a PyG `Data` with masks, or the name of a benchmark; `gnn` your own module, called with the width d;
+    `overrides` are settings by name (`combine="mean"`, `epochs=50`). `on_epoch` hears of every epoch of every model.
+    """
+    name = data if isinstance(data, str) else "your data"
+    where = choose_device(device)
+    presets = Preset(preset)
+    changed = {**overrides, **({"gnn": "own"} if gnn is not None else {})}
+    settings = presets.settings(dataset=name, overrides=changed)
+    graph = datasets.load(data, data_dir) if isinstance(data, str) else data
+    labels = split_labels(graph)
+    whole = Holding(x=graph.x, edge_index=graph.edge_index)
+    holdings = partition(
+        whole.x,
+        whole.edge_index,
+        holders=holders,
+        seed=seed,
+        proportions=proportions,
+        edge_proportions=edge_proportions,
+        edge_split=edge_split,
+    )
+
+    def hear(model: str) -> Callable[[EpochMetrics], None]:
+        return lambda metrics: on_epoch(model, metrics) if on_epoch is not None else None
+
+    federation = build(holdings, labels, settings, seed=seed, own=gnn, device=where, on_epoch=hear("federated"))
+    began = time.perf_counter()
+    outcome = federation.train()
+    seconds = time.perf_counter() - began
+
+    def central(model: str, tuned_as: str, holding: Holding) -> Outcome:
+        own_settings = presets.settings(dataset=name, model=tuned_as, overrides=changed)
+        root = randomness.insecure_seed(seed)
+        training = CentralTraining(holding, labels, own_settings, seed=root, own=gnn, device=where)
+        return training.train(hear(model))
+
+    isolated, joint = {}, None
+    if compare:
+        names = federation.federation.holder_names
+        isolated = {
+            f"{who} alone": central(f"{who} alone", "isolated", holding)
+            for who, holding in zip(names, holdings, strict=True)
+        }
+        joint = central("joint", "pooled", whole)
+    epochs = max(1, outcome.history[-1].epoch)
+    logits = federation.label_holder.logits
+    return SimulationResult(
+        dataset=name,
+        preset=preset,
+        holders=holders,
+        seed=seed,
+        federated=outcome,
+        isolated=isolated,
+        joint=joint,
+        logits=torch.empty(0) if logits is None else logits.cpu(),
+        seconds_per_epoch=seconds / epochs,
+        bytes_per_epoch=federation.traffic.bytes_in("forward", "backward") // epochs,
+        revealed_dimensions=federation.federation.revealed_dimensions(outcome.history[-1].epoch),
+        settings=settings,
+    )

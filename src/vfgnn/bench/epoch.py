@@ -1,0 +1,98 @@
+"""Seconds of one training step: the federation in one process beside the pooled model in plain PyG.
+
+A step is forward, backward and update, without evaluation; the median of 20, all cores. `frozen`: the joint layer is no
+longer trained. `central`: full batch, with the faster of dense and sparse features.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from vfgnn import randomness
+from vfgnn.config import Preset, Settings
+from vfgnn.data import datasets
+from vfgnn.data.holdings import Holding, Labels
+from vfgnn.data.partition import partition
+from vfgnn.messages import total_bytes
+from vfgnn.model.central import CentralTraining
+from vfgnn.parties import schedule
+from vfgnn.run.simulate import build, split_labels
+
+STEPS, WARM_UP = 20, 5
+
+
+@dataclass(frozen=True)
+class EpochBenchmark:
+    """What `vfgnn bench epoch` prints and writes."""
+
+    dataset: str
+    holders: int
+    preset: str
+    central_s: float
+    federated_s: float
+    ratio: float
+    frozen_s: float
+    frozen_ratio: float
+    bytes_per_epoch: int
+
+
+def bench_epoch(
+    dataset: str, *, preset: str, holders: int, overrides: dict[str, object], data_dir: Path | None
+) -> EpochBenchmark:
+    """Measure all three in one run; only their ratios mean anything on a noisy machine."""
+    settings = Preset(preset).settings(dataset=dataset, overrides=overrides)
+    settings = settings.model_copy(
+        update={"epochs": STEPS + WARM_UP, "evaluate_every": STEPS + WARM_UP + 1, "joint_layer_epochs": None}
+    )
+    frozen_settings = settings.model_copy(update={"joint_layer_epochs": 0})
+    data = datasets.load(dataset, data_dir)
+    labels, whole = split_labels(data), Holding(x=data.x, edge_index=data.edge_index)
+    holdings = partition(whole.x, whole.edge_index, holders=holders, seed=0)
+    central = min(_central(whole, labels, settings, sparse=sparse) for sparse in (False, True))
+    federated, size = _federated(holdings, labels, settings)
+    frozen, _ = _federated(holdings, labels, frozen_settings)
+    return EpochBenchmark(
+        dataset=dataset,
+        holders=holders,
+        preset=preset,
+        central_s=central,
+        federated_s=federated,
+        ratio=federated / central,
+        frozen_s=frozen,
+        frozen_ratio=frozen / central,
+        bytes_per_epoch=size,
+    )
+
+
+def _central(whole: Holding, labels: Labels, settings: Settings, *, sparse: bool) -> float:
+    plain = settings.model_copy(update={"publish": "all"})
+    training = CentralTraining(whole, labels, plain, seed=randomness.insecure_seed(0), sparse=sparse)
+    ticks = [time.perf_counter()]
+    for _ in range(STEPS + WARM_UP):
+        training.learn(training.model.h0())
+        ticks.append(time.perf_counter())
+    return _median_step(ticks)
+
+
+def _federated(holdings: list[Holding], labels: Labels, settings: Settings) -> tuple[float, int]:
+    """Seconds between two training steps at the label holder, and the bytes of one step on all links."""
+    ticks: list[float] = []
+    parties = build(holdings, labels, settings, seed=0, on_epoch=lambda _: ticks.append(time.perf_counter()))
+    parties.train()
+    step = list(schedule.steps(parties.federation))[1]
+    rows = parties.server.rows
+    messages = schedule.forward_messages(parties.federation, step, rows)
+    messages += schedule.backward_messages(parties.federation, rows)
+    return _median_step(ticks[:-1]), total_bytes(messages)  # the last tick is the evaluation at the end
+
+
+def _median_step(ticks: list[float]) -> float:
+    return median(after - before for before, after in zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False))
+
+
+def cores() -> int:
+    """How many cores the kernels may use."""
+    return torch.get_num_threads()

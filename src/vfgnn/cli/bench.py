@@ -1,0 +1,38 @@
+"""`vfgnn bench`: what it costs, always beside the floor measured in the same run."""
+
+from dataclasses import asdict
+
+import typer
+
+from vfgnn.cli import options
+
+app = typer.Typer(help="Measure costs beside their floor.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Measure costs beside their floor."""
+
+
+@app.command()
+def epoch(
+    dataset: options.Dataset = "pubmed",
+    holders: options.Holders = 2,
+    preset: options.Preset = "paper",
+    settings: options.Set = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """One training step of the federation beside the pooled model in plain PyG.
+
+    Example: `vfgnn bench epoch --dataset pubmed --set publish=needed --json epoch.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.bench.epoch import bench_epoch
+    from vfgnn.report.console import show_epoch_benchmark, write_json
+
+    overrides = options.parse_settings(settings)
+    result = bench_epoch(dataset, preset=preset, holders=holders, overrides=overrides, data_dir=data_dir)
+    show_epoch_benchmark(Console(), result)
+    write_json(json, asdict(result))

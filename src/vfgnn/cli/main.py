@@ -1,0 +1,41 @@
+"""The command line. A command imports what it needs when it is called, so that `--help` answers at once."""
+
+import sys
+
+import typer
+
+from vfgnn import __version__
+from vfgnn.cli import bench, reproduce, simulate
+from vfgnn.errors import VfgnnError
+
+app = typer.Typer(
+    help="Graph neural networks across organisations that may not pool their data.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("demo")(simulate.demo)
+app.command("simulate")(simulate.simulate)
+app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(bench.app, name="bench")
+
+
+@app.callback(invoke_without_command=True)
+def version(show: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    """Train one graph model on what several organisations hold, without pooling it."""
+    if show:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run a command; what we raise on purpose becomes one message and exit code 2."""
+    try:
+        app()
+    except VfgnnError as error:
+        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.secho("interrupted", err=True)
+        sys.exit(130)

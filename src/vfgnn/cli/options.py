@@ -1,0 +1,48 @@
+"""Options that several commands share."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vfgnn.errors import ConfigError
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder with planetoid/ or ogbn_arxiv/. Default: VFGNN_DATA, then the cache."),
+]
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, key=value; may be repeated.")]
+Preset = Annotated[str, typer.Option(help="best or paper.")]
+Dataset = Annotated[str, typer.Option(help="cora, citeseer, pubmed or arxiv.")]
+Holders = Annotated[int, typer.Option(help="Number of data holders.")]
+
+
+def parse_settings(pairs: list[str] | None) -> dict[str, object]:
+    """`key=value` with the value as in TOML; a bare word is a string."""
+    settings: dict[str, object] = {}
+    for pair in pairs or []:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError("a setting that cannot be read", expected="--set key=value", got=pair)
+        try:
+            settings[key] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key] = text
+    return settings
+
+
+def parse_list(text: str) -> list[str]:
+    """Comma-separated words."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def parse_proportions(text: str | None) -> list[float] | None:
+    """Comma-separated shares."""
+    if text is None:
+        return None
+    try:
+        return [float(word) for word in parse_list(text)]
+    except ValueError:
+        raise ConfigError("proportions that cannot be read", expected="numbers like 0.7,0.3", got=text) from None

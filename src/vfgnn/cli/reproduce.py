@@ -1,0 +1,119 @@
+"""`vfgnn reproduce`: the paper's tables, and the search that chose the presets' values."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vfgnn.cli import options
+from vfgnn.errors import ConfigError
+
+app = typer.Typer(help="The paper's tables, and how the presets were chosen.", no_args_is_help=True)
+
+Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
+RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
+Workers = Annotated[int | None, typer.Option(help="Trainings at a time. Default: one per core.", min=1)]
+
+
+@app.command()
+def compare(
+    datasets: Datasets = "cora,citeseer,pubmed",
+    seeds: Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)] = 5,
+    holders: options.Holders = 2,
+    models: Annotated[str | None, typer.Option(help="Only these rows, comma-separated.")] = None,
+    run_dir: RunDir = Path("runs/reproduce"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Also draw the table (PNG or SVG).")] = None,
+) -> None:
+    """Table 2: each holder alone, the federation three ways and at its best, everything pooled.
+
+    Example: `vfgnn reproduce compare --datasets cora,citeseer,pubmed --seeds 5 --json compare.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments.runner import Store, run_all
+    from vfgnn.experiments.tables import compare_rows, compare_tasks, models_named
+    from vfgnn.report.console import markdown_rows, progress, show_rows, write_json
+    from vfgnn.report.figures import compare_figure
+
+    names = _check_datasets(datasets)
+    rows_wanted = models_named(None if models is None else options.parse_list(models))
+    if not rows_wanted:
+        raise ConfigError("no such row", expected=", ".join(m.name for m in models_named(None)), got=str(models))
+    tasks = compare_tasks(names, seeds, holders=holders, models=rows_wanted)
+    console = Console()
+    with progress(console) as display:
+        line = display.add_task("trainings", total=len(tasks), note="")
+        results = run_all(
+            list(tasks),
+            Store(run_dir),
+            data_dir=data_dir,
+            workers=workers,
+            on_done=lambda task, _: display.update(line, advance=1, note=f"{task.dataset} {tasks[task].name}"),
+        )
+    rows = compare_rows(tasks, results)
+    show_rows(console, rows, f"test accuracy, mean and deviation over {seeds} seeds, {holders} holders")
+    write_json(json, {"rows": [row.to_json() for row in rows]})
+    if markdown is not None:
+        markdown.write_text(markdown_rows(rows))
+    if figure is not None:
+        compare_figure(rows, figure)
+
+
+@app.command()
+def search(
+    preset: options.Preset = "paper",
+    datasets: Datasets = "cora,citeseer,pubmed",
+    points: Annotated[int, typer.Option(help="Random points of the grid per model.", min=1)] = 12,
+    seeds: Annotated[int, typer.Option(help="Partitions that each point is judged on.", min=1, max=3)] = 1,
+    out: Annotated[Path | None, typer.Option(help="Write the choice to this file.")] = None,
+    run_dir: RunDir = Path("runs/search"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+) -> None:
+    """Choose a preset's values on validation nodes.
+
+    Example: `vfgnn reproduce search --preset paper --points 12 --out src/vfgnn/presets/paper_chosen.toml`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments import search as searching
+    from vfgnn.experiments.runner import Store
+    from vfgnn.report.console import progress
+
+    if preset not in searching.GRIDS:
+        raise ConfigError("no grid for this preset", expected=" or ".join(searching.GRIDS), got=preset)
+    names = _check_datasets(datasets)
+    console = Console()
+    with progress(console) as display:
+        line = display.add_task("trainings", total=None, note="")
+        chosen = searching.search(
+            preset,
+            names,
+            Store(run_dir),
+            count=points,
+            seeds=seeds,
+            data_dir=data_dir,
+            workers=workers,
+            on_start=lambda total: display.update(line, total=total),
+            on_done=lambda task, _: display.update(line, advance=1, note=f"{task.dataset} {task.where}"),
+        )
+    command = f"vfgnn reproduce search --preset {preset} --datasets {datasets} --points {points} --seeds {seeds}"
+    text = searching.to_toml(chosen, command)
+    if out is None:
+        console.print(text, markup=False, highlight=False)
+    else:
+        out.write_text(text)
+
+
+def _check_datasets(text: str) -> list[str]:
+    from vfgnn.data.datasets import NAMES
+
+    names = options.parse_list(text)
+    unknown = [name for name in names if name not in NAMES]
+    if unknown or not names:
+        raise ConfigError("unknown dataset", expected=f"some of {', '.join(NAMES)}", got=", ".join(unknown) or "none")
+    return names

@@ -1,0 +1,77 @@
+"""`vfgnn demo` and `vfgnn simulate`."""
+
+import importlib
+from typing import Annotated, Literal, cast
+
+import typer
+
+from vfgnn.cli import options
+from vfgnn.errors import ConfigError
+
+
+def demo(
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """Two holders, one server, CiteSeer: train a federation and compare.
+
+    Example: `vfgnn demo`
+    """
+    simulate(dataset="citeseer", data_dir=data_dir, json=json)
+
+
+def simulate(
+    dataset: options.Dataset = "citeseer",
+    holders: options.Holders = 2,
+    preset: options.Preset = "best",
+    seed: Annotated[int, typer.Option(help="Of the partition and of all (insecure) randomness.", min=0)] = 0,
+    settings: options.Set = None,
+    proportions: Annotated[str | None, typer.Option(help="Shares of columns and edges, e.g. 0.7,0.3.")] = None,
+    edge_split: Annotated[str, typer.Option(help="undirected or directed.")] = "undirected",
+    module: Annotated[str | None, typer.Option(help="Your own GNN, package.module:Class, called with d.")] = None,
+    compare: Annotated[bool, typer.Option(help="Train the isolated and pooled models too.")] = True,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """Train a federation in one process; print isolated, federated and joint side by side.
+
+    Example: `vfgnn simulate --dataset cora --holders 3 --set combine=mean --json result.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.config import Preset
+    from vfgnn.report.console import EpochProgress, progress, show_simulation, write_json
+    from vfgnn.run import simulate as runner
+
+    overrides = options.parse_settings(settings)
+    epochs = Preset(preset).settings(dataset=dataset, overrides=overrides).epochs
+    console = Console()
+    with progress(console) as display:
+        result = runner.simulate(
+            dataset,
+            holders=holders,
+            preset=preset,
+            seed=seed,
+            gnn=None if module is None else _load_module(module),
+            proportions=options.parse_proportions(proportions),
+            edge_split=cast(Literal["undirected", "directed"], edge_split),
+            compare=compare,
+            device=device,
+            data_dir=data_dir,
+            on_epoch=EpochProgress(display, epochs),
+            **overrides,  # type: ignore[arg-type]
+        )
+    show_simulation(console, result)
+    write_json(json, result.to_json())
+
+
+def _load_module(path: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    """The user's own class; only ever from the user's own command line or party file."""
+    place, colon, name = path.partition(":")
+    if not colon:
+        raise ConfigError("a module that cannot be found", expected="package.module:Class", got=path)
+    try:
+        return getattr(importlib.import_module(place), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError("a module that cannot be found", expected="package.module:Class", got=str(error)) from error

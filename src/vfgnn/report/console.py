@@ -1,0 +1,133 @@
+"""What people see in a terminal: progress, tables, and a bar beside each figure."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from vfgnn.bench.epoch import EpochBenchmark
+from vfgnn.experiments.tables import TableRow
+from vfgnn.records import EpochMetrics
+from vfgnn.run.simulate import SimulationResult
+
+BAR = 30
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[Progress]:
+    """A progress display with what remains; silent where the output is not a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as display:
+        yield display
+
+
+class EpochProgress:
+    """One line per model, moved on by its epochs; early stops end a line."""
+
+    def __init__(self, display: Progress, epochs: int) -> None:
+        self._display, self._epochs = display, epochs
+        self._lines = dict[str, object]()
+
+    def __call__(self, model: str, metrics: EpochMetrics) -> None:
+        """Hear of one epoch."""
+        if model not in self._lines:
+            self._lines[model] = self._display.add_task(model, total=self._epochs, note="")
+        note = "" if metrics.val_accuracy is None else f"validation {metrics.val_accuracy:.3f}"
+        line = self._lines[model]
+        ended = {"total": metrics.epoch} if metrics.loss is None else {}
+        self._display.update(line, completed=metrics.epoch, note=note, **ended)  # type: ignore[arg-type]
+
+
+def show_simulation(console: Console, result: SimulationResult) -> None:
+    """Isolated, federated and joint side by side."""
+    table = Table(title=f"{result.dataset}, {result.holders} holders, preset {result.preset}, seed {result.seed}")
+    table.add_column("model")
+    table.add_column("trained on")
+    table.add_column("validation", justify="right")
+    table.add_column("test", justify="right")
+    table.add_column("")
+    rows = [(name, "own data", outcome) for name, outcome in result.isolated.items()]
+    rows.append(("federated", "own data, jointly", result.federated))
+    if result.joint is not None:
+        rows.append(("joint", "all data pooled", result.joint))
+    for name, sees, outcome in rows:
+        style = "bold green" if name == "federated" else ""
+        bar = "█" * round(BAR * outcome.test_accuracy)
+        table.add_row(name, sees, f"{outcome.val_accuracy:.3f}", f"{outcome.test_accuracy:.3f}", bar, style=style)
+    console.print(table)
+    settings = result.settings
+    console.print(
+        f"{result.federated.history[-1].epoch} epochs (best: {result.federated.best_epoch}), "
+        f"{result.seconds_per_epoch:.3f} s and {result.bytes_per_epoch / 1e6:.2f} MB per epoch on all links"
+    )
+    if settings.initial_embedding == "collaborative":
+        console.print(
+            f"h0 was revealed to the holders with edges in {result.revealed_dimensions} dimensions; "
+            f"joint layer: {settings.joint_layer} (a simulation: one process has everything)"
+        )
+
+
+def show_rows(console: Console, rows: Sequence[TableRow], title: str) -> None:
+    """A table of the paper, ours beside theirs."""
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    table = Table(title=title)
+    table.add_column("model")
+    for dataset in datasets:
+        table.add_column(dataset, justify="right")
+        table.add_column("paper", justify="right", style="dim")
+    for model in dict.fromkeys(row.model for row in rows):
+        cells = [model]
+        for dataset in datasets:
+            found = [row for row in rows if (row.model, row.dataset) == (model, dataset)]
+            cells += [f"{row.mean:.3f} ± {row.std:.3f}" for row in found] or ["-"]
+            cells += ["-" if row.paper is None else f"{row.paper:.3f}" for row in found] or ["-"]
+        table.add_row(*cells, style="bold green" if model == "VFGNN_best" else "")
+    console.print(table)
+
+
+def markdown_rows(rows: Sequence[TableRow]) -> str:
+    """The same table for README and docs."""
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    names = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "arxiv": "arXiv"}
+    head = " | ".join(f"{names[dataset]} | paper" for dataset in datasets)
+    lines = [f"| model | {head} |", "|---" * (1 + 2 * len(datasets)) + "|"]
+    for model in dict.fromkeys(row.model for row in rows):
+        cells = []
+        for dataset in datasets:
+            row = next(row for row in rows if (row.model, row.dataset) == (model, dataset))
+            cells.append(f"{row.mean:.3f} ± {row.std:.3f} | {'-' if row.paper is None else f'{row.paper:.3f}'}")
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:
+    """Seconds and ratios."""
+    table = Table(title=f"one training step, {result.dataset}, {result.holders} holders, preset {result.preset}")
+    table.add_column("")
+    table.add_column("ms", justify="right")
+    table.add_column("ratio", justify="right")
+    table.add_row("central, plain PyG", f"{result.central_s * 1e3:.1f}", "1.00")
+    table.add_row("federated", f"{result.federated_s * 1e3:.1f}", f"{result.ratio:.2f}")
+    table.add_row("federated, joint layer frozen", f"{result.frozen_s * 1e3:.1f}", f"{result.frozen_ratio:.2f}")
+    console.print(table)
+    console.print(f"{result.bytes_per_epoch / 1e6:.2f} MB per epoch on all links together")
+
+
+def write_json(path: Path | None, content: object) -> None:
+    """Write a result file that is whole or not there."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    temporary.replace(path)
