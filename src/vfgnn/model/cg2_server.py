@@ -28,18 +28,15 @@ class Combine(nn.Module):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """[holders, rows, d] -> [rows, d], or [rows, holders d] for concat."""
-        match self._how:
-            case "concat":
-                return torch.cat(list(rows), dim=1)
-            case "mean":
-                return rows.mean(dim=0)
-            case "regression":
-                weighted: torch.Tensor = self.weight * rows
-                return weighted.sum(dim=0)
-            case "confidence":
-                # The norms are the holders' public scale factors, not functions of their weights: no gradient there.
-                scale = rows.detach().norm(dim=2, keepdim=True).sum(dim=0)
-                return rows.sum(dim=0) / scale.clamp_min(TINY)
+        if self._how == "concat":
+            return torch.cat(list(rows), dim=1)
+        if self._how == "mean":
+            return rows.mean(dim=0)
+        if self._how == "regression":
+            return torch.einsum("hod,hrd->rd", self.weight, rows)
+        # The norms are the holders' public scale factors, not functions of their weights: no gradient there.
+        scale = torch.linalg.vector_norm(rows.detach(), dim=2, keepdim=True).sum(dim=0)
+        return torch.div(rows.sum(dim=0), scale.clamp_min(TINY))
 
 
 def confidence_weight(degree: torch.Tensor, full_degree: int) -> torch.Tensor:
