@@ -110,16 +110,19 @@ def test_collaborative_equals_autograd(gnn, combine, holders, graph):
 
 
 @pytest.mark.parametrize("holders", [2, 3, 4])
-@pytest.mark.parametrize("changes", [
-    {"initial_embedding": "individual"},
-    {"joint_nesterov": True},
-    {"fanout": (2, 2)},
-    {"fanout": (1, 2), "gnn": "gcn"},
-    {"hidden_layers": 0, "combine": "concat"},
-    {"hidden_layers": 2},
-    {"dropout": 0.0},
-    {"embedding_activation": "tanh"},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"initial_embedding": "individual"},
+        {"joint_nesterov": True},
+        {"fanout": (2, 2)},
+        {"fanout": (1, 2), "gnn": "gcn"},
+        {"hidden_layers": 0, "combine": "concat"},
+        {"hidden_layers": 2},
+        {"dropout": 0.0},
+        {"embedding_activation": "tanh"},
+    ],
+)
 def test_variants_equal_autograd(changes, holders, graph):
     check(settings_for(**changes), holders, graph)
 

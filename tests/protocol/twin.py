@@ -29,7 +29,9 @@ class Twin:
             name: LocalGraph(holding.edge_index, holding.nodes, settings, torch.device("cpu"))
             for name, holding in zip(self.federation.holder_names, holdings, strict=True)
         }
-        self.sampling = {name: randomness.generator(party_seed(seed, name), "sampled neighbours") for name in publishers}
+        self.sampling = {
+            name: randomness.generator(party_seed(seed, name), "sampled neighbours") for name in publishers
+        }
         self.dropout = randomness.generator(party_seed(seed, "server"), "dropout")
         self.modules = {name: copy.deepcopy(self.holders[name].modules) for name in publishers}
         self.network = copy.deepcopy(parties.server.network)
@@ -37,9 +39,7 @@ class Twin:
         self.x = torch.cat([holding.x.double() for holding in holdings], dim=1)
         local = [*self.network.parameters(), *self.output.parameters()]
         local += [weight for modules in self.modules.values() for weight in modules.parameters()]
-        self.optimisers = [
-            torch.optim.Adam(local, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-        ]
+        self.optimisers = [torch.optim.Adam(local, lr=settings.learning_rate, weight_decay=settings.weight_decay)]
         self.w = None
         if self.federation.collaborative:
             shares = [draw_weight_share(self.federation, party_seed(seed, name)) for name in self.holders]

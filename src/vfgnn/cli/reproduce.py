@@ -37,7 +37,6 @@ def compare(
     from vfgnn.experiments.runner import Store, run_all
     from vfgnn.experiments.tables import compare_rows, compare_tasks, models_named
     from vfgnn.report.console import markdown_rows, progress, show_rows, write_json
-    from vfgnn.report.figures import compare_figure
 
     names = _check_datasets(datasets)
     rows_wanted = models_named(None if models is None else options.parse_list(models))
@@ -60,6 +59,8 @@ def compare(
     if markdown is not None:
         markdown.write_text(markdown_rows(rows))
     if figure is not None:
+        from vfgnn.report.figures import compare_figure
+
         compare_figure(rows, figure)
 
 

@@ -7,7 +7,6 @@ read, and only after their SHA-256 is the one in `checksums.sha256`.
 
 import hashlib
 import os
-import shutil
 import tempfile
 from importlib import resources
 from pathlib import Path
@@ -66,10 +65,11 @@ def _download_planetoid(name: str, raw: Path) -> None:
     """PyG's own address and download; the folder appears only when all its files are right."""
     raw.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=raw.parent) as folder:
+        complete = Path(folder) / "raw"
         for file, checksum in _checksums(f"ind.{name}.").items():
-            download_url(f"{Planetoid.url}/{file}", folder, log=False)
-            _check_sha256(Path(folder) / file, checksum)
-        shutil.copytree(folder, raw)
+            download_url(f"{Planetoid.url}/{file}", str(complete), log=False)
+            _check_sha256(complete / file, checksum)
+        complete.rename(raw)
 
 
 def read_planetoid(name: str, raw: Path) -> Data:

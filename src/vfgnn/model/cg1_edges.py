@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch_geometric.nn import APPNP, GATConv, GCNConv, SAGEConv
+from torch_geometric.nn import APPNP, GATConv, GCNConv, LSTMAggregation, SAGEConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import k_hop_subgraph
 
@@ -173,10 +173,22 @@ class LocalGnn(nn.Module):
         return out
 
 
+class BoundedLstm(LSTMAggregation):  # type: ignore[misc]
+    """PyG's LSTM aggregator over exactly LSTM_NEIGHBOURS places, zeros where there are fewer neighbours.
+
+    PyG pads to the largest degree that is present, so that a row would depend on which others it is computed with.
+    """
+
+    def forward(self, x: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
+        """As PyG's."""
+        out: torch.Tensor = super().forward(x, *args, **{**kwargs, "max_num_elements": LSTM_NEIGHBOURS})
+        return out
+
+
 def _convolution(gnn: str, dim: int) -> nn.Module:
     make: dict[str, Callable[[], nn.Module]] = {
         "sage_mean": lambda: SAGEConv(dim, dim, aggr="mean"),
-        "sage_lstm": lambda: SAGEConv(dim, dim, aggr="lstm"),
+        "sage_lstm": lambda: SAGEConv(dim, dim, aggr=BoundedLstm(dim, dim)),
         "sage_pool": lambda: SAGEConv(dim, dim, aggr="max", project=True),
         "gcn": lambda: GCNConv(dim, dim, normalize=False, add_self_loops=False),
         "gat": lambda: GATConv(dim, dim),

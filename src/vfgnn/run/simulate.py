@@ -184,7 +184,7 @@ def simulate(
     holders: int = 2,
     preset: str = "best",
     seed: int = 0,
-    gnn: OwnModule | None = None,
+    gnn: OwnModule | str | None = None,
     proportions: Sequence[float] | None = None,
     edge_proportions: Sequence[float] | None = None,
     edge_split: EdgeSplit = "undirected",
@@ -196,13 +196,14 @@ def simulate(
 ) -> SimulationResult:
     """Split a graph over holders, train the federation in this process, and compare.
 
-    `data` is a PyG `Data` with masks, or the name of a benchmark; `gnn` your own module, called with the width d;
+    `data` is a PyG `Data` with masks, or the name of a benchmark; `gnn` one of ours by name, or your own;
     `overrides` are settings by name (`combine="mean"`, `epochs=50`). `on_epoch` hears of every epoch of every model.
     """
     name = data if isinstance(data, str) else "your data"
     where = choose_device(device)
     presets = Preset(preset)
-    changed = {**overrides, **({"gnn": "own"} if gnn is not None else {})}
+    own = gnn if callable(gnn) else None
+    changed = overrides if gnn is None else {**overrides, "gnn": "own" if callable(gnn) else gnn}
     settings = presets.settings(dataset=name, overrides=changed)
     graph = datasets.load(data, data_dir) if isinstance(data, str) else data
     labels = split_labels(graph)
@@ -220,7 +221,7 @@ def simulate(
     def hear(model: str) -> Callable[[EpochMetrics], None]:
         return lambda metrics: on_epoch(model, metrics) if on_epoch is not None else None
 
-    federation = build(holdings, labels, settings, seed=seed, own=gnn, device=where, on_epoch=hear("federated"))
+    federation = build(holdings, labels, settings, seed=seed, own=own, device=where, on_epoch=hear("federated"))
     began = time.perf_counter()
     outcome = federation.train()
     seconds = time.perf_counter() - began
@@ -228,7 +229,7 @@ def simulate(
     def central(model: str, tuned_as: str, holding: Holding) -> Outcome:
         own_settings = presets.settings(dataset=name, model=tuned_as, overrides=changed)
         root = randomness.insecure_seed(seed)
-        training = CentralTraining(holding, labels, own_settings, seed=root, own=gnn, device=where)
+        training = CentralTraining(holding, labels, own_settings, seed=root, own=own, device=where)
         return training.train(hear(model))
 
     isolated, joint = {}, None

@@ -1,0 +1,176 @@
+"""The commands as users call them, in processes of their own."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vfgnn.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def vfgnn(*arguments, cwd=None, **environment):
+    command = [str(Path(sys.executable).parent / "vfgnn"), *arguments]
+    variables = {key: value for key, value in os.environ.items() if key != "VFGNN_DATA"}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, timeout=240, env={**variables, **environment}
+    )
+
+
+def test_help_answers_within_a_second():
+    best = 9.0
+    for _ in range(3):  # the first call may have to compile
+        began = time.perf_counter()
+        done = vfgnn("--help")
+        best = min(best, time.perf_counter() - began)
+    assert done.returncode == 0
+    assert best < 1
+
+
+@pytest.mark.parametrize(
+    "command", [["demo"], ["simulate"], ["reproduce", "compare"], ["reproduce", "search"], ["bench", "epoch"]]
+)
+def test_every_command_has_an_example(command):
+    done = vfgnn(*command, "--help", COLUMNS="200")
+    assert done.returncode == 0
+    assert f"Example: vfgnn {' '.join(command)}" in done.stdout
+
+
+def test_version():
+    assert vfgnn("--version").stdout.strip() == "0.1.0"
+
+
+def test_simulate_writes_what_it_prints(tmp_path):
+    out = tmp_path / "result.json"
+    done = vfgnn("simulate", "--set", "epochs=4", "--set", "dim=16", "--seed", "3", "--json", str(out))
+    assert done.returncode == 0, done.stderr
+    result = json.loads(out.read_text())
+    assert {
+        "test_accuracy", "val_accuracy", "isolated", "joint", "epochs", "seconds_per_epoch", "bytes_per_epoch",
+        "revealed_dimensions",
+    } <= result.keys()  # fmt: skip
+    assert len(result["isolated"]) == 2
+    assert (result["epochs"], result["revealed_dimensions"]) == (4, 5 * 16)
+    assert f"{result['test_accuracy']:.3f}" in done.stdout
+    assert f"{result['joint']:.3f}" in done.stdout
+    assert "Warning" not in done.stderr
+
+
+def test_bench_epoch(tmp_path):
+    out = tmp_path / "epoch.json"
+    done = vfgnn("bench", "epoch", "--dataset", "citeseer", "--set", "dim=8", "--set", "layers=2", "--json", str(out))
+    assert done.returncode == 0, done.stderr
+    result = json.loads(out.read_text())
+    assert list(result) == [
+        "dataset", "holders", "preset", "central_s", "federated_s", "ratio", "frozen_s", "frozen_ratio",
+        "bytes_per_epoch",
+    ]  # fmt: skip
+    assert result["ratio"] == pytest.approx(result["federated_s"] / result["central_s"])
+
+
+BAD = {
+    "unknown dataset": (["simulate", "--dataset", "corra"], "cora, citeseer, pubmed, arxiv"),
+    "unknown preset": (["simulate", "--preset", "bset"], "best, paper"),
+    "unknown key": (["simulate", "--set", "laeyrs=2"], "laeyrs"),
+    "unreadable setting": (["simulate", "--set", "layers"], "--set key=value"),
+    "value out of range": (["simulate", "--set", "layers=0"], "layers"),
+    "value of the wrong kind": (["simulate", "--set", "dim=wide"], "dim"),
+    "proportions that do not add up": (["simulate", "--proportions", "0.5,0.6"], "add up"),
+    "proportions for others": (["simulate", "--proportions", "0.2,0.3,0.5"], "2 holders"),
+    "proportions in words": (["simulate", "--proportions", "half,half"], "0.7,0.3"),
+    "zero holders": (["simulate", "--holders", "0"], "holders"),
+    "unknown edge split": (["simulate", "--edge-split", "some"], "undirected or directed"),
+    "unknown device": (["simulate", "--device", "tpu"], "cpu or cuda"),
+    "module that is not there": (["simulate", "--module", "nowhere:Gnn"], "package.module:Class"),
+    "missing data": (["simulate", "--dataset", "cora"], "VFGNN_DATA"),
+    "missing folder": (["simulate", "--dataset", "cora", "--data-dir", "/nowhere"], "no such data folder"),
+    "unknown dataset in a table": (["reproduce", "compare", "--datasets", "cora,corra"], "corra"),
+    "unknown row": (["reproduce", "compare", "--models", "VFGNN_X"], "VFGNN_best"),
+    "unknown dataset in a benchmark": (["bench", "epoch", "--dataset", "x"], "cora, citeseer"),
+}
+
+
+@pytest.fixture
+def call(monkeypatch, tmp_path, capsys):
+    """A command in this process, with no data, no cache and no network."""
+    monkeypatch.delenv("VFGNN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["vfgnn", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_an_error_and_exit_code_2(case, call, tmp_path):
+    arguments, expected = BAD[case]
+    code, printed = call(*arguments)
+    assert code == 2
+    assert "Traceback" not in printed.err
+    assert expected in printed.err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_an_altered_data_file_is_refused(tmp_path):
+    raw = tmp_path / "planetoid" / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    (raw / "ind.cora.allx").write_bytes(b"altered")
+    done = vfgnn("simulate", "--dataset", "cora", "--data-dir", str(tmp_path))
+    assert done.returncode == 2
+    assert "truncated or altered" in done.stderr
+
+
+def test_compare_is_resumable(tmp_path):
+    """Settings are small here: what matters is that the second call trains nothing."""
+    arguments = [
+        "reproduce",
+        "compare",
+        "--datasets",
+        "citeseer",
+        "--seeds",
+        "1",
+        "--models",
+        "VFGNN_best,GraphSAGE_A+B",
+    ]
+    arguments += ["--json", "rows.json", "--markdown", "rows.md", "--figure", "rows.png", "--run-dir", "kept"]
+    first = vfgnn(*arguments, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "kept").iterdir()}
+    content = json.loads((tmp_path / "rows.json").read_text())
+    assert [row["model"] for row in content["rows"]] == ["VFGNN_best", "GraphSAGE_A+B"]
+    assert list(content["rows"][0]) == [
+        "table", "dataset", "model", "preset", "holders", "proportion", "epsilon", "mean", "std", "n", "paper",
+    ]  # fmt: skip
+    assert vfgnn(*arguments, cwd=tmp_path).returncode == 0
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "kept").iterdir()} == kept
+    assert json.loads((tmp_path / "rows.json").read_text()) == content
+    assert (tmp_path / "rows.png").stat().st_size > 1000
+    assert "CiteSeer" in (tmp_path / "rows.md").read_text()
+
+
+def test_demo_ends_with_the_comparison():
+    done = vfgnn("demo")
+    assert done.returncode == 0, done.stderr
+    for word in ("A alone", "B alone", "federated", "joint"):
+        assert word in done.stdout
+
+
+def test_quickstart_runs():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "quickstart.py")], capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    accuracy = {line.rsplit(" test accuracy ")[0].strip(): float(line.split()[-1]) for line in done.stdout.splitlines()}
+    assert accuracy["federated"] > max(value for name, value in accuracy.items() if name.endswith("alone"))
+    assert len((ROOT / "examples" / "quickstart.py").read_text().splitlines()) < 40

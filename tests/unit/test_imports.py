@@ -1,0 +1,30 @@
+"""Who may know what, seen from what a fresh interpreter really loads."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_by(statement):
+    code = (
+        f"import sys; {statement}; print(' '.join(m for m in sys.modules if m.startswith(('vfgnn', 'torch', 'numba'))))"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_server_loads_neither_data_nor_mpc():
+    loaded = loaded_by("import vfgnn.parties.server")
+    assert "vfgnn.parties.server" in loaded
+    forbidden = ("vfgnn.data", "vfgnn.mpc", "vfgnn.model.cg1", "vfgnn.model.cg3", "torch_geometric", "numba")
+    assert not [name for name in loaded if name.startswith(forbidden)]
+
+
+@pytest.mark.parametrize("statement", ["import vfgnn", "import vfgnn.cli.main"])
+def test_the_command_line_starts_without_torch(statement):
+    assert "torch" not in loaded_by(statement)
+
+
+def test_the_python_api_is_there_when_asked_for():
+    assert "vfgnn.run.simulate" in loaded_by("from vfgnn import simulate")
