@@ -86,9 +86,13 @@ def test_bad_data_is_refused():
 @pytest.mark.parametrize("gnn", ["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp"])
 @pytest.mark.parametrize("publish", ["needed", "all"])
 def test_the_same_model_on_a_gpu(gnn, publish):
-    """float64, dropout off: the same sums in another order, 5 steps (see test_equals_autograd for the bound)."""
+    """float64, dropout off: the same sums in another order, and on a GPU in no fixed order.
+
+    After 5 steps a weight may differ by 5 * 1e-6 (Adam's division, derived in test_equals_autograd), a logit of d = 8
+    such weights and a row of length 1 at most by sqrt(8) times that.
+    """
     changes = SMALL | {"gnn": gnn, "precision": "float64", "dropout": 0.0, "publish": publish}
     on_cpu, on_gpu = (
         vfgnn.simulate(random_graph(), compare=False, device=device, **changes) for device in ("cpu", "cuda")
     )
-    assert float((on_cpu.logits - on_gpu.logits).abs().max()) < 1e-8
+    assert float((on_cpu.logits - on_gpu.logits).abs().max()) < 8**0.5 * 5e-6

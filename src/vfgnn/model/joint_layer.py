@@ -1,8 +1,8 @@
 """The joint first layer (paper 3.2 and Algorithm 3): h0 = [X_1 | ... | X_I] W with W additively shared.
 
 Runs among the holders. `insecure_clear` is plain float64 arithmetic with the messages of the protocol around it: the
-holders see each other's weights and updates, so it is for experiments only. What it must never show even so, and does
-not: X, E, labels.
+holders see each other's shares of W, updates and partial products, so it is for experiments only. What leaves a holder:
+those, to other holders; never X itself, its edges or labels, and nothing to the server.
 
 Setup   1. each j -> each k with features: its share of W_k                [p_k, d]
         2. each k: X_k (sum of the shares of W_k) is its share of H_0
@@ -13,6 +13,7 @@ Refresh 1. each i with edges -> each k with features: Q_i                   [nod
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -21,8 +22,10 @@ from vfgnn.config import Federation
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.messages import WORD, Kind
 from vfgnn.model.optimisers import SharedMomentum
-from vfgnn.mpc.kernels import CsrMatrix
 from vfgnn.randomness import Stream
+
+if TYPE_CHECKING:
+    from vfgnn.mpc.kernels import CsrMatrix
 
 
 def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Tensor]:
@@ -36,12 +39,14 @@ def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Te
     return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in federation.feature_holders}
 
 
-def _products(x: torch.Tensor, device: torch.device) -> CsrMatrix | FeatureMatrix:
+def _products(x: torch.Tensor, device: torch.device) -> "CsrMatrix | FeatureMatrix":
     """X in words, for X w and X^T g: our kernels where X is sparse and on a CPU, torch's elsewhere."""
     matrix = FeatureMatrix(x)
-    if matrix.sparse and device.type == "cpu":
-        return CsrMatrix(x.to(WORD))
-    return matrix.to(WORD, device)
+    if not matrix.sparse or device.type != "cpu":
+        return matrix.to(WORD, device)
+    from vfgnn.mpc.kernels import CsrMatrix  # numba: a machine that computes on a GPU need not have it
+
+    return CsrMatrix(x.to(WORD))
 
 
 class ClearJointLayer:
