@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from vfgnn.config import Settings
-from vfgnn.model.optimisers import SharedMomentum, local_optimiser
+from vfgnn.model.optimisers import LocalOptimiser, SharedMomentum
 
 
 @pytest.mark.parametrize(("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True)])
@@ -32,5 +32,20 @@ def test_shares_move_as_torch_moves_the_whole(momentum, decay, nesterov):
     assert float((ours - whole.detach()).abs().max()) < 2e-12
 
 
-def test_a_party_without_weights_has_no_optimiser():
-    assert local_optimiser([], Settings()) is None
+def test_descending_is_adam():
+    first = torch.ones(3, dtype=torch.float64)
+    ours, theirs = (torch.nn.Parameter(first.clone()) for _ in range(2))
+    optimiser = LocalOptimiser([ours], Settings(learning_rate=0.1, weight_decay=0.01))
+    adam = torch.optim.Adam([theirs], lr=0.1, weight_decay=0.01)
+    for _ in range(5):
+        optimiser.descend(ours.square(), torch.arange(3.0, dtype=torch.float64))
+        adam.zero_grad()
+        (theirs.square() * torch.arange(3.0, dtype=torch.float64)).sum().backward()
+        adam.step()
+    assert torch.equal(ours, theirs)
+
+
+def test_a_party_without_weights_still_passes_gradients_on():
+    rows = torch.ones(3, requires_grad=True)
+    LocalOptimiser([], Settings()).descend((2 * rows).sum())
+    assert rows.grad.tolist() == [2, 2, 2]

@@ -18,7 +18,7 @@ from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
 from vfgnn.model.cg1_features import IndividualEmbedding
 from vfgnn.model.cg2_server import ServerNetwork
 from vfgnn.model.cg3_labels import OutputLayer, accuracy
-from vfgnn.model.optimisers import local_optimiser
+from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.records import EpochMetrics, Outcome
 
 
@@ -77,22 +77,20 @@ class CentralTraining:
         needed = settings.publish == "needed"
         self._train_around = self._graph.around(labels.train.to(device) if needed else None)
         self._val_around = self._graph.around(labels.val.to(device) if needed else None)
-        self._optimisers = self._make_optimisers()
-
-    def _make_optimisers(self) -> list[torch.optim.Optimizer]:
-        settings, first = self._settings, self.model.features.weight
-        if settings.initial_embedding == "individual":
-            adam = local_optimiser(self.model.parameters(), settings)
-            return [adam] if adam is not None else []
-        rest = local_optimiser((weight for weight in self.model.parameters() if weight is not first), settings)
-        joint = torch.optim.SGD(
-            [first],
-            lr=settings.joint_learning_rate,
-            momentum=settings.joint_momentum,
-            weight_decay=settings.joint_weight_decay,
-            nesterov=settings.joint_nesterov,
+        first = [self.model.features.weight] if settings.initial_embedding == "collaborative" else []
+        rest = [weight for weight in self.model.parameters() if not any(weight is joint for joint in first)]
+        self._optimiser = LocalOptimiser(rest, settings)
+        self._joint_optimiser = (
+            torch.optim.SGD(
+                first,
+                lr=settings.joint_learning_rate,
+                momentum=settings.joint_momentum,
+                weight_decay=settings.joint_weight_decay,
+                nesterov=settings.joint_nesterov,
+            )
+            if first
+            else None
         )
-        return [joint] if rest is None else [joint, rest]
 
     def train(self, on_epoch: Callable[[EpochMetrics], None] | None = None) -> Outcome:
         """Train, choose the epoch on validation rows, report it on test rows."""
@@ -126,11 +124,11 @@ class CentralTraining:
             around = self._graph.around(train.to(self._y.device) if needed else None, self._sampling)
         logits = self.model.logits(self.model.gnn(h0, around), self._dropout)
         loss = F.cross_entropy(logits if needed else logits[train], self._y[train])
-        for optimiser in self._optimisers:
-            optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        for optimiser in self._optimisers:
-            optimiser.step()
+        if self._joint_optimiser is not None:
+            self._joint_optimiser.zero_grad()
+        self._optimiser.descend(loss)
+        if self._joint_optimiser is not None:
+            self._joint_optimiser.step()
         return float(loss.detach())
 
     def _evaluate(self, h0: torch.Tensor) -> float:

@@ -12,12 +12,21 @@ from torch import nn
 from vfgnn.config import Settings
 
 
-def local_optimiser(parameters: Iterable[nn.Parameter], settings: Settings) -> torch.optim.Adam | None:
-    """Adam with the paper's L2 term; None for a party without weights of its own (a mean, say)."""
-    own = list(parameters)
-    if not own:
-        return None
-    return torch.optim.Adam(own, lr=settings.learning_rate, weight_decay=settings.weight_decay, foreach=True)
+class LocalOptimiser:
+    """Adam with the paper's L2 term, for the weights that one party holds alone (it may hold none: a mean, say)."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], settings: Settings) -> None:
+        own = list(parameters)
+        rate, decay = settings.learning_rate, settings.weight_decay
+        self._adam = torch.optim.Adam(own, lr=rate, weight_decay=decay, foreach=True) if own else None
+
+    def descend(self, output: torch.Tensor, gradient: torch.Tensor | None = None) -> None:
+        """Back from `output` (a loss, or rows with their `gradient`) to every leaf, then one step of these weights."""
+        if self._adam is not None:
+            self._adam.zero_grad()
+        torch.autograd.backward(output, gradient)
+        if self._adam is not None:
+            self._adam.step()
 
 
 @dataclass(repr=False)

@@ -17,9 +17,11 @@ from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
 from vfgnn.model.cg2_server import confidence_weight
 from vfgnn.model.joint_layer import ClearJointLayer
-from vfgnn.model.optimisers import local_optimiser
+from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
+
+KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, and all nodes
 
 
 class Holder:
@@ -48,7 +50,7 @@ class Holder:
             modules += [self.gnn] if self._publishes else []
         self.modules = nn.ModuleList(modules).to(self._device)
         self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, self._device)
-        self._optimiser = local_optimiser(self.modules.parameters(), settings)
+        self._optimiser = LocalOptimiser(self.modules.parameters(), settings)
         self._around: list[tuple[torch.Tensor | None, list[Neighbourhood]]] = []
         self._h0: torch.Tensor | None = None
         self._published: torch.Tensor | None = None
@@ -110,7 +112,7 @@ class Holder:
             if (known is None and rows is None) or (known is not None and rows is not None and known.equal(rows)):
                 return around
         around = self._graph.around(rows)
-        self._around.append((rows, around))
+        self._around = [*self._around[1 - KEPT_NEIGHBOURHOODS :], (rows, around)]
         return around
 
     def decide(self, step: Step) -> Decision:
@@ -122,8 +124,6 @@ class Holder:
         if self._published is None:
             return
         gradient = self.channel.receive(SERVER, Kind.LOCAL_GRADIENT).to(self._device)
-        if self._optimiser is not None:
-            self._optimiser.zero_grad()
         published = self._published[: len(gradient)]
         if self._recomputes(step) and self._h0 is not None:
             rows = self.rows.train
@@ -131,9 +131,7 @@ class Holder:
                 rows = rows_with_gradient(gradient)
                 gradient = gradient[rows]
             published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
-        torch.autograd.backward(published, gradient)
-        if self._optimiser is not None:
-            self._optimiser.step()
+        self._optimiser.descend(published, gradient)
         self.features.learn()
         self._published = None
 

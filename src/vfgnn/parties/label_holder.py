@@ -15,7 +15,7 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg3_labels import OutputLayer, accuracy
-from vfgnn.model.optimisers import local_optimiser
+from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.loop import Decision
 from vfgnn.parties.schedule import TRAIN, VAL, Rows, Step
@@ -42,7 +42,7 @@ class LabelHolder(Holder):
         with randomness.initialising(randomness.derive_key(seed, "output layer")):
             output = OutputLayer(federation.settings, federation.hidden_dim, federation.classes)
         self.output = output.to(self._device)
-        self._output_optimiser = local_optimiser(self.output.parameters(), federation.settings)
+        self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
         self._y = labels.y.to(self._device)
         self._history: list[EpochMetrics] = []
         self._best_accuracy, self._best_epoch = -1.0, 0
@@ -107,11 +107,7 @@ class LabelHolder(Holder):
         train = self._labels.train
         ordered = self.rows.train if self.rows.train is not None else train
         loss = self.output.loss(z if self.rows.train is not None else z[train], self._y[ordered])
-        if self._output_optimiser is not None:
-            self._output_optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        if self._output_optimiser is not None:
-            self._output_optimiser.step()
+        self._output_optimiser.descend(loss)
         if z.grad is not None:
             self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, z.grad)
         self._z = None

@@ -12,7 +12,7 @@ from vfgnn.channel import Channel
 from vfgnn.config import Federation
 from vfgnn.messages import Kind
 from vfgnn.model.cg2_server import ServerNetwork
-from vfgnn.model.optimisers import local_optimiser
+from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
 
@@ -30,7 +30,7 @@ class Server:
         with randomness.initialising(seed):
             network = ServerNetwork(federation.settings, len(federation.publishers))
         self.network = network.to(self._device)
-        self._optimiser = local_optimiser(self.network.parameters(), federation.settings)
+        self._optimiser = LocalOptimiser(self.network.parameters(), federation.settings)
         self._best: dict[str, torch.Tensor] = {}
         self._received: torch.Tensor | None = None
         self._kept: list[torch.Tensor] = []
@@ -80,11 +80,7 @@ class Server:
         rows = rows_with_gradient(gradient)
         received = self._received[:, rows].requires_grad_()
         z = self.network(received, [kept[rows.cpu()] for kept in self._kept])
-        if self._optimiser is not None:
-            self._optimiser.zero_grad()
-        torch.autograd.backward(z, gradient[rows])
-        if self._optimiser is not None:
-            self._optimiser.step()
+        self._optimiser.descend(z, gradient[rows])
         if received.grad is not None:
             for i, holder in enumerate(self.federation.publishers):
                 own = torch.zeros_like(self._received[i])
