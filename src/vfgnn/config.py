@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from vfgnn.errors import ConfigError
 
 SERVER = "server"
+DEALER = "dealer"
 
 Gnn = Literal["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp", "own"]
 Combine = Literal["concat", "mean", "regression", "confidence"]
@@ -35,12 +36,14 @@ class Settings(Public):
 
     # CG1 features
     initial_embedding: Literal["collaborative", "individual"] = "collaborative"
-    joint_layer: Literal["insecure_clear"] = "insecure_clear"
+    joint_layer: Literal["secure", "insecure_clear"] = "secure"
     joint_layer_epochs: Annotated[int, Field(ge=0)] | None = None  # None: trained in every epoch, as in the paper
     joint_learning_rate: Positive = 1.0  # momentum SGD: the only kind of step that shares can take
     joint_momentum: Fraction = 0.9
     joint_nesterov: bool = False
     joint_weight_decay: NotNegative = 0.0
+    feature_bound: Positive = 1024.0  # public: |x| of any feature
+    update_bound: Positive = 2048.0  # public: |Q_i| of any holder, see model/joint_layer.py
     dim: Annotated[int, Field(ge=1, le=4096)] = 64
     # CG1 edges
     gnn: Gnn = "sage_mean"
@@ -89,6 +92,7 @@ class HolderShape(Public):
     name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
     features: Annotated[int, Field(ge=0)]
     edges: bool
+    integer: bool = False  # whether all its features are whole numbers: they then need no fraction bits
 
 
 class Federation(Public):
@@ -99,12 +103,13 @@ class Federation(Public):
     holders: Annotated[tuple[HolderShape, ...], Field(min_length=1)]
     label_holder: str
     settings: Settings
+    run: str = "simulation"  # names this run in every derived key; fresh for each start of a real one
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [holder.name for holder in self.holders]
-        if len(set(names)) != len(names) or SERVER in names:
-            raise ValueError(f"holders need names of their own, none of them '{SERVER}'; got {names}")
+        if len(set(names)) != len(names) or {SERVER, DEALER} & set(names):
+            raise ValueError(f"holders need names of their own, none of them '{SERVER}' or '{DEALER}'; got {names}")
         if self.label_holder not in names:
             raise ValueError(f"label_holder must be one of the holders {names}, not '{self.label_holder}'")
         if not self.publishers:
@@ -117,6 +122,17 @@ class Federation(Public):
     def collaborative(self) -> bool:
         """Whether h0 is computed jointly."""
         return self.settings.initial_embedding == "collaborative"
+
+    @property
+    def dealt(self) -> bool:
+        """Whether a dealer takes part: when the joint layer is secure and there is somebody to hide from."""
+        return self.collaborative and self.settings.joint_layer == "secure" and len(self.holders) > 1
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Everyone but the label holder."""
+        everyone = (SERVER, *((DEALER,) if self.dealt else ()), *self.holder_names)
+        return tuple(name for name in everyone if name != self.label_holder)
 
     @property
     def holder_names(self) -> tuple[str, ...]:

@@ -4,8 +4,10 @@
     ├── ConfigError            a setting, a key, a preset, a proportion
     ├── DataError              a file or a tensor that cannot be what it should be
     ├── ModuleError            a user's own GNN module that cannot take part
+    ├── CorrelationReused      a mask that has been used once
     └── ProtocolError          a message that the schedule does not name
-        └── ChannelClosed      the other end is gone
+        ├── ChannelClosed      the other end is gone
+        └── Overflow           a result that the ring cannot hold
 
 The command line turns every one of them into one message and exit code 2.
 None of them ever carries a private value: shapes, names and positions only.
@@ -45,9 +47,17 @@ class ModuleError(VfgnnError):
     """A user's own GNN module that cannot take part."""
 
 
+class CorrelationReused(VfgnnError):
+    """A mask that has been used once; a second use would show what it hides."""
+
+
 class ProtocolError(VfgnnError):
     """A message that the schedule does not name; nothing of it was used."""
 
 
 class ChannelClosed(ProtocolError):
     """The other end is gone before the schedule was through."""
+
+
+class Overflow(ProtocolError):
+    """A revealed value that is too large to be told from a wrap-around of the ring."""

@@ -10,8 +10,11 @@ from enum import StrEnum
 
 import torch
 
-WORD = torch.float64
-"""Of the joint layer's messages: 8 bytes, as the words of the ring."""
+WORD = torch.int64
+"""Of the joint layer's messages: words of the ring Z_2^64."""
+
+SEED = (torch.uint8, (32,))
+"""Type and shape of a seed."""
 
 
 class Kind(StrEnum):
@@ -19,10 +22,22 @@ class Kind(StrEnum):
 
     ROW_ROLES = "row_roles"
     """Label holder -> server and publishing holders: which rows train, which validate. Never a label."""
+    DEALER_SEED = "dealer_seed"
+    """Dealer -> holder: the seed of the masks that only these two can expand."""
+    PAIR_SEED = "pair_seed"
+    """Holder -> holder: the seed of their part of the sharings of zero (three or more holders)."""
+    MASKED_FEATURES = "masked_features"
+    """Holder k -> other holders: E_k = X_k - U_k, uniform to them."""
+    CORRECTION_FORWARD = "correction_forward"
+    """Dealer -> holder j: sum over k of U_k V - Z, uniform to j."""
+    CORRECTION_BACKWARD = "correction_backward"
+    """Dealer -> holder i: U_k^T V - Z of all k, uniform to i."""
     JOINT_WEIGHTS = "joint_weights"
-    """Holder j -> holder k: j's share of the block of W that meets X_k (in the clear in `insecure_clear`)."""
+    """Holder j -> holder k: j's share of W_k minus its mask V, uniform to k (in `insecure_clear`: without mask)."""
     JOINT_UPDATE = "joint_update"
-    """Holder i -> holder k: i's share Q_i of the update that meets X_k^T (in the clear in `insecure_clear`)."""
+    """Holder i -> holder k: Q_i minus its mask V, uniform to k (in `insecure_clear`: without mask)."""
+    JOINT_PRODUCT = "joint_product"
+    """Holder j -> holder k: j's share of P_k = X_k^T Q minus its mask V, uniform to k (not in `insecure_clear`)."""
     H0_SHARE = "h0_share"
     """Holder -> each holder with edges: its additive share of h0. The sum of all shares is the reveal."""
     LOCAL_EMBEDDINGS = "local_embeddings"

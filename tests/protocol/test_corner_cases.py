@@ -118,4 +118,4 @@ def test_the_label_holder_stops_a_run_that_does_not_improve():
     _, outcome, sent = run("a holder without features", epochs=200, patience=3)
     assert outcome.history[-1].epoch < 200
     stops = [payload for message, payload in sent if message.kind == Kind.CONTROL and int(payload[0]) & 2]
-    assert len(stops) == 2  # one for the server, one for the other holder
+    assert len(stops) == 3  # server, dealer, the other holder

@@ -21,6 +21,12 @@ def test_the_server_loads_neither_data_nor_mpc():
     assert not [name for name in loaded if name.startswith(forbidden)]
 
 
+def test_the_dealer_loads_neither_data_nor_model():
+    loaded = loaded_by("import vfgnn.parties.dealer")
+    assert "vfgnn.mpc.correlations" in loaded
+    assert not [name for name in loaded if name.startswith(("vfgnn.data", "vfgnn.model", "torch_geometric", "numba"))]
+
+
 @pytest.mark.parametrize("statement", ["import vfgnn", "import vfgnn.cli.main"])
 def test_the_command_line_starts_without_torch(statement):
     assert "torch" not in loaded_by(statement)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from vfgnn.config import SERVER, HolderShape, Settings, make_federation
+from vfgnn.config import DEALER, SERVER, HolderShape, Settings, make_federation
 from vfgnn.messages import Kind, total_bytes
 from vfgnn.parties import schedule
 from vfgnn.parties.schedule import Rows
@@ -40,42 +40,43 @@ def test_a_frozen_joint_layer_is_silent():
     assert [step.refresh for step in steps] == [False, True, True, False, False]
 
 
-def test_the_server_hears_no_message_between_holders():
-    for message in all_messages(federation(epochs=2), ROWS):
-        between_holders = message.kind in (Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.H0_SHARE)
-        assert between_holders == (SERVER not in (message.sender, message.receiver)) or message.kind in (
-            Kind.CONTROL,
-            Kind.ROW_ROLES,
-        )
+MASKED = {Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}
+
+
+def test_server_and_dealer_hear_no_message_between_holders():
+    messages = all_messages(federation(epochs=2), ROWS)
+    assert {m.kind for m in messages if m.receiver == DEALER} == {Kind.CONTROL}
+    between = MASKED | {Kind.PAIR_SEED, Kind.H0_SHARE}
+    assert not [m for m in messages if m.kind in between and {m.sender, m.receiver} & {SERVER, DEALER}]
+    assert not [m for m in messages if {m.sender, m.receiver} == {SERVER, DEALER}]
 
 
 def test_who_gets_what():
-    """A holder without edges gets no h0 and no gradient; labels, z_L and its gradient stay between A and the server."""
+    """A holder without edges gets no h0 and no gradient; z_L and its gradient stay between A and the server."""
     messages = all_messages(federation(epochs=2), ROWS)
     received = {party: {m.kind for m in messages if m.receiver == party} for party in ("A", "B", "C", SERVER)}
-    assert received["C"] == {Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.CONTROL}
-    assert received["B"] == {
-        Kind.JOINT_WEIGHTS,
-        Kind.JOINT_UPDATE,
-        Kind.H0_SHARE,
-        Kind.CONTROL,
-        Kind.ROW_ROLES,
-        Kind.LOCAL_GRADIENT,
-    }
+    dealt = {Kind.DEALER_SEED, Kind.PAIR_SEED, Kind.CORRECTION_FORWARD}
+    assert received["C"] == MASKED | dealt | {Kind.CONTROL}
+    with_edges = {Kind.CORRECTION_BACKWARD, Kind.H0_SHARE, Kind.ROW_ROLES, Kind.LOCAL_GRADIENT}
+    assert received["B"] == received["C"] | with_edges
     assert received[SERVER] == {Kind.LOCAL_EMBEDDINGS, Kind.HIDDEN_GRADIENT, Kind.CONTROL, Kind.ROW_ROLES}
     assert received["A"] - received["B"] == {Kind.HIDDEN, Kind.HIDDEN_EVALUATED}
 
 
+@pytest.mark.parametrize("layer", ["secure", "insecure_clear"])
 @pytest.mark.parametrize(("publish", "rows"), [("needed", ROWS), ("all", Rows.everything(10))])
-def test_bytes_of_a_step(publish, rows):
+def test_bytes_of_a_step(publish, rows, layer):
     """By hand, in 4-byte floats of d = 4, and 8-byte words for the joint layer."""
-    fed = federation(epochs=3, publish=publish, evaluate_every=9)
+    fed = federation(epochs=3, publish=publish, evaluate_every=9, joint_layer=layer)
     step = list(schedule.steps(fed))[1]
     messages = schedule.forward_messages(fed, step, rows) + schedule.backward_messages(fed, rows)
     train = 3 if publish == "needed" else 10
     server_links = (2 + 1 + 1 + 2) * train * 4 * 4  # rows of A and B, z_L, its gradient, gradients of A and B
     joint = (4 + 4) * 10 * 4 * 8  # Q_A and Q_B to two others each (not to oneself), shares of 3 to A and B
-    assert total_bytes(messages) == server_links + joint
+    products = (5 + 2 + 3 + 2) * 4 * 8  # P_B and P_C from A, P_A and P_C from B
+    corrections = (2 * 10 + (5 + 2) + (3 + 2)) * 4 * 8  # X P to A and B; X^T Q to A (of B, C) and B (of A, C)
+    expected = server_links + joint + (products + corrections if layer == "secure" else 0)
+    assert total_bytes(messages) == expected
 
 
 def test_nothing_tells_which_rows_train_when_everything_is_published():

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import torch
-
 from vfgnn import randomness
 from vfgnn.config import Preset, Settings
 from vfgnn.data import datasets
@@ -19,7 +17,7 @@ from vfgnn.data.partition import partition
 from vfgnn.messages import total_bytes
 from vfgnn.model.central import CentralTraining
 from vfgnn.parties import schedule
-from vfgnn.run.simulate import build, split_labels
+from vfgnn.run.simulate import IN_ONE_PROCESS, build, split_labels
 
 STEPS, WARM_UP = 20, 5
 
@@ -43,7 +41,7 @@ def bench_epoch(
     dataset: str, *, preset: str, holders: int, overrides: dict[str, object], data_dir: Path | None
 ) -> EpochBenchmark:
     """Measure all three in one run; only their ratios mean anything on a noisy machine."""
-    settings = Preset(preset).settings(dataset=dataset, overrides=overrides)
+    settings = Preset(preset).settings(dataset=dataset, overrides={**IN_ONE_PROCESS, **overrides})
     settings = settings.model_copy(
         update={"epochs": STEPS + WARM_UP, "evaluate_every": STEPS + WARM_UP + 1, "joint_layer_epochs": None}
     )
@@ -91,8 +89,3 @@ def _federated(holdings: list[Holding], labels: Labels, settings: Settings) -> t
 
 def _median_step(ticks: list[float]) -> float:
     return median(after - before for before, after in zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False))
-
-
-def cores() -> int:
-    """How many cores the kernels may use."""
-    return torch.get_num_threads()

@@ -22,7 +22,7 @@ from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.experiments.catalogue import Where
 from vfgnn.model.central import CentralTraining
-from vfgnn.run.simulate import build, split_labels
+from vfgnn.run.simulate import IN_ONE_PROCESS, build, split_labels
 
 FORMAT = 1  # raised when the meaning of a kept result changes
 
@@ -65,8 +65,8 @@ def make_task(
     holder: int | None = None,
     proportions: tuple[float, ...] | None = None,
 ) -> Task:
-    """A task; `publish` is always `needed`, which trains the same model with less work (tested)."""
-    values = settings.model_dump(mode="json") | {"publish": "needed"}
+    """A task; `needed` rows and the joint layer in the clear train the same model with less work (both tested)."""
+    values = settings.model_dump(mode="json") | {"publish": "needed", **IN_ONE_PROCESS}
     return Task(dataset, where, holders, holder, proportions, seed, json.dumps(values, sort_keys=True))
 
 

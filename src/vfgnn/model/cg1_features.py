@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from vfgnn.data.holdings import FeatureMatrix, Holding
-from vfgnn.model.joint_layer import ClearJointLayer
+from vfgnn.model.joint_layer import JointLayer
 
 
 class InitialEmbedding(Protocol):
@@ -74,7 +74,7 @@ class IndividualEmbedding(nn.Module):
 class CollaborativeEmbedding:
     """h0 = X W with W shared by all holders; a leaf of this holder's autograd graph, so that G_i = h0.grad."""
 
-    def __init__(self, layer: ClearJointLayer, dtype: torch.dtype) -> None:
+    def __init__(self, layer: JointLayer, dtype: torch.dtype) -> None:
         self._layer, self._dtype = layer, dtype
         self._h0: torch.Tensor | None = None
 
@@ -102,7 +102,8 @@ class CollaborativeEmbedding:
         return {"h0": self._h0.detach(), "q": momentum.q.clone(), "a": torch.tensor(momentum.a, dtype=torch.float64)}
 
     def load(self, state: dict[str, torch.Tensor]) -> None:
-        """Back to the h0 and the part of the shared weights of `state`."""
+        """Back to the h0 and the part of the shared weights of `state`: training is over."""
+        self._layer.close()
         if state:
             self._h0, self._layer.momentum.q, self._layer.momentum.a = state["h0"], state["q"], float(state["a"])
 

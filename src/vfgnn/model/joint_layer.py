@@ -1,31 +1,42 @@
 """The joint first layer (paper 3.2 and Algorithm 3): h0 = [X_1 | ... | X_I] W with W additively shared.
 
-Runs among the holders. `insecure_clear` is plain float64 arithmetic with the messages of the protocol around it: the
-holders see each other's shares of W, updates and partial products, so it is for experiments only. What leaves a holder:
-those, to other holders; never X itself, its edges or labels, and nothing to the server.
-
-Setup   1. each j -> each k with features: its share of W_k                [p_k, d]
-        2. each k: X_k (sum of the shares of W_k) is its share of H_0
-        3. reveal: each holder -> each holder with edges: its share         [nodes, d]
-Refresh 1. each i with edges -> each k with features: Q_i                   [nodes, d]
-        2. each k: P_k = X_k^T Q, X_k P_k is its share of X P
-        3. reveal X P as above; h0 = a H_0 - X P                            [nodes, d]
+Runs among the holders, with the dealer's masks. What leaves a holder is uniform to its receiver, except the reveal: the
+holders with edges learn h0, and nothing else. Nothing goes to the server, nothing but nothing to the dealer.
+Setup   1. seeds from the dealer; E_k = X_k - U_k to all other holders, once
+        2. shares of H_0 = X W_0 (products.forward)                        3. reveal H_0
+Refresh 1. shares of P_k = X_k^T Q for each k (products.backward)
+        2. shares of X P (products.forward)                                3. reveal X P; h0 = a H_0 - X P
+W itself is never computed: W_t = a_t W_0 - X^T Q_t (optimisers.SharedMomentum), so nothing is ever truncated.
+`insecure_clear` is the same arithmetic without masks, the same words in the end: for experiments only.
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 
+from vfgnn import randomness
 from vfgnn.channel import Channel
-from vfgnn.config import Federation
-from vfgnn.data.holdings import FeatureMatrix
-from vfgnn.messages import WORD, Kind
+from vfgnn.config import DEALER, Federation
+from vfgnn.errors import Overflow
+from vfgnn.messages import Kind
 from vfgnn.model.optimisers import SharedMomentum
+from vfgnn.mpc.correlations import Masks
+from vfgnn.mpc.fixed_point import (
+    H0_BITS,
+    H0_BOUND,
+    FixedPoint,
+    feature_bits,
+    update_bits,
+    weight_bits,
+)
+from vfgnn.mpc.kernels import CsrMatrix, DenseMatrix
+from vfgnn.mpc.products import Matrix, PrivateProducts, Shape
+from vfgnn.mpc.sharing import ZeroSharing
 from vfgnn.randomness import Stream
 
-if TYPE_CHECKING:
-    from vfgnn.mpc.kernels import CsrMatrix
+SPARSE_BELOW = 0.25  # below about this density a CSR product beats a dense one
+WEIGHT_BOUND = 16.0  # of a share of W_0: Glorot's bound is far below
+H0 = FixedPoint(H0_BITS, H0_BOUND)
 
 
 def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Tensor]:
@@ -39,81 +50,148 @@ def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Te
     return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in federation.feature_holders}
 
 
-def _products(x: torch.Tensor, device: torch.device) -> "CsrMatrix | FeatureMatrix":
-    """X in words, for X w and X^T g: our kernels where X is sparse and on a CPU, torch's elsewhere."""
-    matrix = FeatureMatrix(x)
-    if not matrix.sparse or device.type != "cpu":
-        return matrix.to(WORD, device)
-    from vfgnn.mpc.kernels import CsrMatrix  # numba: a machine that computes on a GPU need not have it
-
-    return CsrMatrix(x.to(WORD))
+def ring_matrix(x_ring: torch.Tensor, threads: int) -> Matrix:
+    """X in words, ready for products."""
+    sparse = int(torch.count_nonzero(x_ring)) < SPARSE_BELOW * max(x_ring.numel(), 1)
+    return CsrMatrix(x_ring, threads=threads) if sparse else DenseMatrix(x_ring, threads=threads)
 
 
-class ClearJointLayer:
-    """One holder's side of the joint layer in plain arithmetic."""
+class JointLayer:
+    """One holder's side of the joint layer."""
 
     def __init__(
         self, federation: Federation, channel: Channel, x: torch.Tensor, *, seed: bytes, device: torch.device
     ) -> None:
-        self._federation, self._channel, self._device = federation, channel, device
-        self._x = _products(x, device)
-        self._weight_share = draw_weight_share(federation, seed)
-        self._shape = (federation.nodes, federation.settings.dim)
-        self.reveals = channel.party in federation.publishers
+        self._federation, self._channel, self._device, self._seed = federation, channel, device, seed
+        settings = federation.settings
+        self._bits = {holder.name: feature_bits(integer=holder.integer) for holder in federation.feature_holders}
+        me = channel.party
+        features = FixedPoint(self._bits.get(me, 0), settings.feature_bound)
+        self._x_ring = features.encode(x, f"the features of {me}")
+        self._updates = {
+            owner: FixedPoint(update_bits(bits), settings.update_bound) for owner, bits in self._bits.items()
+        }
+        self.reveals = me in federation.publishers
         self._first: torch.Tensor | None = None  # H_0
-        q = torch.zeros(self._shape if self.reveals else (0, 0), dtype=WORD, device=device)
-        self.momentum = SharedMomentum(q, federation.settings)
+        nodes, dim = federation.nodes, settings.dim
+        q = torch.zeros((nodes, dim) if self.reveals else (0, 0), dtype=torch.float64, device=device)
+        self.momentum = SharedMomentum(q, settings)
+        self._products: PrivateProducts | None = None
+        self._zeros: ZeroSharing | None = None
+        self._refreshes = 0
 
     def initialise(self) -> torch.Tensor | None:
         """H_0 = X W_0 at the holders with edges, None at the others.
 
-        Reveals: H_0 to the holders with edges; in the clear, the shares of W_k to k.
+        Reveals: H_0 to the holders with edges.
         """
-        me, channel = self._channel.party, self._channel
-        for owner, share in self._weight_share.items():
-            if owner != me:
-                channel.send(owner, Kind.JOINT_WEIGHTS, share)
-        own: torch.Tensor | None = None
-        if me in self._weight_share:
-            own = self._x.times(self._plus_received(self._weight_share[me].to(self._device), Kind.JOINT_WEIGHTS))
-        self._first = self._reveal(own)
+        federation, channel = self._federation, self._channel
+        self._set_up_products()
+        blocks = {
+            owner: FixedPoint(weight_bits(self._bits[owner]), WEIGHT_BOUND).encode(share, "a share of W_0")
+            for owner, share in draw_weight_share(federation, self._seed).items()
+        }
+        if self._products is None:
+            raise Overflow("the joint layer was not set up", where=f"party {channel.party}")
+        share = self._products.forward(blocks, kind=Kind.JOINT_WEIGHTS, senders=federation.holder_names, counter=0)
+        self._prepare_next()
+        self._first = self._reveal(share)
         return None if self._first is None else self._first.clone()
 
     def refresh(self) -> torch.Tensor | None:
         """h0 = a H_0 - X X^T Q after the last steps.
 
-        Reveals: h0 to the holders with edges; in the clear, Q_i to the holders with features.
+        Reveals: h0 to the holders with edges.
         """
-        me, channel = self._channel.party, self._channel
-        if self.reveals:
-            for owner in self._federation.feature_holders:
-                if owner.name != me:
-                    channel.send(owner.name, Kind.JOINT_UPDATE, self.momentum.q)
-        own: torch.Tensor | None = None
-        if me in self._weight_share:
-            q = self._plus_received(self.momentum.q if self.reveals else None, Kind.JOINT_UPDATE)
-            own = self._x.times(self._x.transpose_times(q))
-        moved = self._reveal(own)
+        if self._products is None:
+            raise Overflow("the joint layer was not set up", where=f"party {self._channel.party}")
+        self._refreshes += 1
+        senders, counter = self._federation.publishers, self._refreshes
+        blocks = self._products.backward(self._encoded_updates(), senders=senders, counter=counter)
+        receivers = senders if self._federation.dealt else ()
+        share = self._products.forward(blocks, kind=Kind.JOINT_PRODUCT, senders=receivers, counter=counter)
+        self._prepare_next()
+        moved = self._reveal(share)
         if moved is None or self._first is None:
             return None
         return moved.neg_().add_(self._first, alpha=self.momentum.a)
 
-    def _reveal(self, share: torch.Tensor | None) -> torch.Tensor | None:
-        if share is None:
-            share = torch.zeros(self._shape, dtype=WORD, device=self._device)
-        for receiver in self._federation.publishers:
-            if receiver != self._channel.party:
-                self._channel.send(receiver, Kind.H0_SHARE, share)
-        return self._plus_received(share, Kind.H0_SHARE) if self.reveals else None
+    def close(self) -> None:
+        """End what runs in the background."""
+        if self._products is not None:
+            self._products.close()
 
-    def _plus_received(self, own: torch.Tensor | None, kind: Kind) -> torch.Tensor:
-        """`own` plus what every other sender of `kind` sends; the first message's memory becomes the sum."""
-        senders = self._federation.publishers if kind == Kind.JOINT_UPDATE else self._federation.holder_names
-        total: torch.Tensor | None = None
-        for sender in senders:
-            if sender != self._channel.party:
-                came = self._channel.receive(sender, kind).to(self._device)
-                total = came if total is None else total.add_(came)
-        if total is None or own is None:
-            return total if own is None and total is not None else own.clone()  # type: ignore[union-attr]
-        return total.add_(own)
+    def _set_up_products(self) -> None:
+        """Seeds from the dealer and for each pair, then the masked features."""
+        federation, channel, me = self._federation, self._channel, self._channel.party
+        masks, pair_seeds = None, dict[str, bytes]()
+        if federation.dealt:
+            seed = bytes(channel.receive(DEALER, Kind.DEALER_SEED).tolist())
+            masks = Masks(seed, run=federation.run, holder=me)
+            pair_seeds = self._exchange_pair_seeds()
+        self._zeros = ZeroSharing(me, federation.holder_names, pair_seeds)
+        threads = torch.get_num_threads()
+        columns = {holder.name: holder.features for holder in federation.feature_holders}
+        self._products = PrivateProducts(
+            channel,
+            Shape(federation.nodes, federation.settings.dim, columns),
+            ring_matrix(self._x_ring, threads) if me in columns else None,
+            holders=federation.holder_names,
+            masks=masks,
+        )
+        self._products.exchange_features(self._x_ring, lambda masked: DenseMatrix(masked, threads=threads))
+
+    def _exchange_pair_seeds(self) -> dict[str, bytes]:
+        """One fresh seed for each pair of holders, if there are three or more; the earlier one draws it."""
+        names, me = self._federation.holder_names, self._channel.party
+        seeds = dict[str, bytes]()
+        if len(names) < 3:
+            return seeds
+        for other in names[names.index(me) + 1 :]:
+            seeds[other] = randomness.derive_key(self._seed, "pair", self._federation.run, other)
+            self._channel.send(other, Kind.PAIR_SEED, torch.tensor(list(seeds[other]), dtype=torch.uint8))
+        for other in names[: names.index(me)]:
+            seeds[other] = bytes(self._channel.receive(other, Kind.PAIR_SEED).tolist())
+        return seeds
+
+    def _encoded_updates(self) -> dict[str, torch.Tensor] | None:
+        """The whole Q_i in the words that each X_k^T wants; None at a holder without edges."""
+        if not self.reveals:
+            return None
+        by_bits = dict[int, torch.Tensor]()
+        for encoding in self._updates.values():
+            if encoding.fraction_bits not in by_bits:
+                by_bits[encoding.fraction_bits] = encoding.encode(self.momentum.q.cpu(), "an update of W")
+        return {owner: by_bits[encoding.fraction_bits] for owner, encoding in self._updates.items()}
+
+    def _prepare_next(self) -> None:
+        """Let the next refresh's masks and E V be computed while this step goes on."""
+        if self._products is not None and self.reveals:
+            self._products.prepare("backward", self._refreshes + 1)
+            self._products.prepare("forward", self._refreshes + 1)
+
+    def _reveal(self, share: torch.Tensor) -> torch.Tensor | None:
+        """Sum of all holders' shares at the holders with edges, as float64.
+
+        Reveals: the sum, to the holders with edges. A share alone tells nothing: it is hidden by a sharing of zero.
+        """
+        federation, channel, me = self._federation, self._channel, self._channel.party
+        if self._zeros is not None:
+            share = self._zeros.hide(share, self._refreshes)
+        for receiver in federation.publishers:
+            if receiver != me:
+                channel.send(receiver, Kind.H0_SHARE, share)
+        if not self.reveals:
+            return None
+        for sender in federation.holder_names:
+            if sender != me:
+                share = channel.receive(sender, Kind.H0_SHARE).add_(share)
+        h0 = H0.decode(share)
+        if float(h0.abs().max()) > H0_BOUND:
+            raise Overflow(
+                "h0 is too large for the ring",
+                expected=f"at most {H0_BOUND:g}",
+                where=f"party {me}, reveal {self._refreshes}",
+                hint="lower joint_learning_rate, or scale the features",
+            )
+        return h0.to(self._device)

@@ -16,7 +16,7 @@ from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
 from vfgnn.model.cg2_server import confidence_weight
-from vfgnn.model.joint_layer import ClearJointLayer
+from vfgnn.model.joint_layer import JointLayer
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
@@ -61,7 +61,7 @@ class Holder:
         settings = self.federation.settings
         if not self.federation.collaborative:
             return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device)
-        layer = ClearJointLayer(self.federation, self.channel, holding.x, seed=seed, device=self._device)
+        layer = JointLayer(self.federation, self.channel, holding.x, seed=seed, device=self._device)
         return CollaborativeEmbedding(layer, settings.dtype)
 
     def set_up(self) -> None:

@@ -91,9 +91,8 @@ class LabelHolder(Holder):
         self._val_accuracy = reached
         if decision.stop:
             self._note(step, loss=None)
-        for party in (SERVER, *self.federation.holder_names):
-            if party != self.channel.party:
-                self.channel.send(party, Kind.CONTROL, decision.encode())
+        for party in self.federation.others:
+            self.channel.send(party, Kind.CONTROL, decision.encode())
         return decision
 
     def backward(self, step: Step) -> None:

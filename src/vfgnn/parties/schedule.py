@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn.config import SERVER, Federation
-from vfgnn.messages import WORD, Declared, Kind
+from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.messages import SEED, WORD, Declared, Kind
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
 
@@ -107,11 +107,7 @@ def forward_messages(federation: Federation, step: Step, rows: Rows) -> list[Dec
         messages.append(Declared(Kind.HIDDEN, SERVER, label_holder, dtype, (rows.train_count, width)))
     if step.evaluates:
         messages.append(Declared(Kind.HIDDEN_EVALUATED, SERVER, label_holder, dtype, (rows.val_count, width)))
-        messages += [
-            Declared(Kind.CONTROL, label_holder, party, torch.uint8, (1,))
-            for party in (SERVER, *federation.holder_names)
-            if party != label_holder
-        ]
+        messages += [Declared(Kind.CONTROL, label_holder, party, torch.uint8, (1,)) for party in federation.others]
     return messages
 
 
@@ -139,31 +135,67 @@ def _published(federation: Federation, rows: int) -> list[Declared]:
 
 
 def _joint_setup(federation: Federation) -> list[Declared]:
-    """The first product and its reveal (model/joint_layer.py, Setup)."""
-    dim = federation.settings.dim
-    weights = [
-        Declared(Kind.JOINT_WEIGHTS, sender, owner.name, WORD, (owner.features, dim))
-        for owner in federation.feature_holders
-        for sender in federation.holder_names
-        if sender != owner.name
-    ]
-    return weights + _h0_reveal(federation)
+    """Seeds and masked features, then the first product and its reveal (model/joint_layer.py, Setup)."""
+    holders = federation.holder_names
+    messages: list[Declared] = []
+    if federation.dealt:
+        messages += [Declared(Kind.DEALER_SEED, DEALER, holder, *SEED) for holder in holders]
+        if len(holders) > 2:
+            pairs = [(one, other) for i, one in enumerate(holders) for other in holders[i + 1 :]]
+            messages += [Declared(Kind.PAIR_SEED, one, other, *SEED) for one, other in pairs]
+        messages += [
+            Declared(Kind.MASKED_FEATURES, owner.name, other, WORD, (federation.nodes, owner.features))
+            for owner in federation.feature_holders
+            for other in holders
+            if other != owner.name
+        ]
+    messages += _to_owners(federation, Kind.JOINT_WEIGHTS, holders)
+    return messages + _corrections(federation, holders, backward=False) + _h0_reveal(federation)
 
 
 def _joint_refresh(federation: Federation) -> list[Declared]:
     """h0 computed anew (model/joint_layer.py, Refresh)."""
-    updates = [
-        Declared(Kind.JOINT_UPDATE, sender, owner.name, WORD, (federation.nodes, federation.settings.dim))
+    senders, dim = federation.publishers, federation.settings.dim
+    messages = [
+        Declared(Kind.JOINT_UPDATE, sender, owner.name, WORD, (federation.nodes, dim))
         for owner in federation.feature_holders
-        for sender in federation.publishers
+        for sender in senders
         if sender != owner.name
     ]
-    return updates + _h0_reveal(federation)
+    if federation.dealt:
+        messages += _to_owners(federation, Kind.JOINT_PRODUCT, senders)
+    return messages + _corrections(federation, senders, backward=True) + _h0_reveal(federation)
+
+
+def _to_owners(federation: Federation, kind: Kind, senders: tuple[str, ...]) -> list[Declared]:
+    """A matrix that meets X_k, from each sender to each k."""
+    return [
+        Declared(kind, sender, owner.name, WORD, (owner.features, federation.settings.dim))
+        for owner in federation.feature_holders
+        for sender in senders
+        if sender != owner.name
+    ]
+
+
+def _corrections(federation: Federation, receivers: tuple[str, ...], *, backward: bool) -> list[Declared]:
+    """From the dealer, to whoever multiplies with somebody else's features."""
+    if not federation.dealt:
+        return []
+    messages, dim = [], federation.settings.dim
+    for receiver in receivers:
+        columns = sum(owner.features for owner in federation.feature_holders if owner.name != receiver)
+        if not columns:
+            continue
+        if backward:
+            messages.append(Declared(Kind.CORRECTION_BACKWARD, DEALER, receiver, WORD, (columns, dim)))
+        messages.append(Declared(Kind.CORRECTION_FORWARD, DEALER, receiver, WORD, (federation.nodes, dim)))
+    return messages
 
 
 def _h0_reveal(federation: Federation) -> list[Declared]:
+    shape = (federation.nodes, federation.settings.dim)
     return [
-        Declared(Kind.H0_SHARE, sender, receiver, WORD, (federation.nodes, federation.settings.dim))
+        Declared(Kind.H0_SHARE, sender, receiver, WORD, shape)
         for receiver in federation.publishers
         for sender in federation.holder_names
         if sender != receiver

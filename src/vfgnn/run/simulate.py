@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from vfgnn import randomness
 from vfgnn.channel import InMemoryNetwork
-from vfgnn.config import SERVER, Federation, HolderShape, Preset, Settings, make_federation
+from vfgnn.config import DEALER, SERVER, Federation, HolderShape, Preset, Settings, make_federation
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit, holder_names, partition
@@ -22,10 +22,15 @@ from vfgnn.errors import ConfigError, DataError
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.parties import loop
+from vfgnn.parties.dealer import Dealer
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.label_holder import LabelHolder
 from vfgnn.parties.server import Server
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+
+IN_ONE_PROCESS: dict[str, object] = {"joint_layer": "insecure_clear"}
+"""What simulations and experiments change in a preset: one process has everything, so masks would protect nothing, and
+without them the same words come out faster. `joint_layer=secure` runs the whole protocol all the same."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,16 @@ class SimulatedFederation:
     holders: tuple[Holder, ...]
     label_holder: LabelHolder
     server: Server
+    dealer: Dealer | None
     network: InMemoryNetwork
 
     @property
     def parties(self) -> dict[str, loop.Party]:
         """All parties by name."""
-        return {SERVER: self.server, **{holder.channel.party: holder for holder in self.holders}}
+        middle: dict[str, loop.Party] = {SERVER: self.server}
+        if self.dealer is not None:
+            middle[DEALER] = self.dealer
+        return {**middle, **{holder.channel.party: holder for holder in self.holders}}
 
     def train(self) -> Outcome:
         """Run every party's loop to its end."""
@@ -92,7 +101,12 @@ def build(
     """Make the parties; the first holder has the labels. `seed` is public here, so nothing is secret."""
     names = holder_names(len(holdings))
     shapes = [
-        HolderShape(name=name, features=holding.x.shape[1], edges=holding.edge_index.shape[1] > 0)
+        HolderShape(
+            name=name,
+            features=holding.x.shape[1],
+            edges=holding.edge_index.shape[1] > 0,
+            integer=bool((holding.x == holding.x.round()).all()),
+        )
         for name, holding in zip(names, holdings, strict=True)
     ]
     federation = make_federation(
@@ -118,7 +132,8 @@ def build(
         for name, holding in zip(names[1:], holdings[1:], strict=True)
     ]
     server = Server(federation, network.channel(SERVER), seed=seed_of(SERVER), device=device)
-    return SimulatedFederation(federation, (label_holder, *others), label_holder, server, network)
+    dealer = Dealer(federation, network.channel(DEALER), seed=seed_of(DEALER)) if federation.dealt else None
+    return SimulatedFederation(federation, (label_holder, *others), label_holder, server, dealer, network)
 
 
 @dataclass(frozen=True)
@@ -203,7 +218,9 @@ def simulate(
     where = choose_device(device)
     presets = Preset(preset)
     own = gnn if callable(gnn) else None
-    changed = overrides if gnn is None else {**overrides, "gnn": "own" if callable(gnn) else gnn}
+    changed = {**IN_ONE_PROCESS, **overrides}
+    if gnn is not None:
+        changed["gnn"] = "own" if callable(gnn) else gnn
     settings = presets.settings(dataset=name, overrides=changed)
     graph = datasets.load(data, data_dir) if isinstance(data, str) else data
     labels = split_labels(graph)

@@ -1,0 +1,100 @@
+"""What the dealer deals: masks that turn a product of two private matrices into messages that tell nothing.
+
+For each holder k with features a constant mask U_k; for each product and each other holder j a mask V of j's matrix and
+a mask Z of k's result, each used once, and the correction U_k V - Z (or U_k^T V - Z) for j. Dealer and holder expand
+the masks from a 32-byte seed that only these two have, so only corrections have to be sent.
+
+The dealer sees sizes and its own random numbers. A holder sees its own masks; a correction is uniform to it, because it
+lacks the Z of the holder with the features.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from vfgnn.errors import CorrelationReused
+from vfgnn.randomness import Stream
+
+Direction = Literal["forward", "backward"]  # X_k B, or X_k^T B
+
+
+class Counters:
+    """Which products have been masked: each number once, and on disk before its mask is used."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._used: dict[str, int] = {}
+        if path is not None and path.is_file():
+            self._used = json.loads(path.read_text())
+
+    def take(self, direction: Direction, counter: int) -> None:
+        """Claim a number, or refuse one that was claimed before."""
+        if counter <= self._used.get(direction, -1):
+            raise CorrelationReused(
+                "a mask would be used twice",
+                expected=f"a {direction} product after number {self._used[direction]}",
+                got=f"number {counter}",
+                hint="start the run again: every start draws fresh masks",
+            )
+        self._used[direction] = counter
+        if self._path is not None:
+            temporary = self._path.with_suffix(".tmp")
+            temporary.write_text(json.dumps(self._used))
+            temporary.replace(self._path)
+
+
+class Masks:
+    """One holder's side of what it has in common with the dealer."""
+
+    def __init__(self, seed: bytes, *, run: str, holder: str) -> None:
+        self._seed, self._run, self._holder = seed, run, holder
+
+    def features(self, nodes: int, columns: int) -> torch.Tensor:
+        """U of this holder's features [nodes, columns]."""
+        return self._stream("U").words(nodes, columns)
+
+    def operand(self, owner: str, direction: Direction, counter: int, shape: tuple[int, int]) -> torch.Tensor:
+        """V: hides this holder's matrix from `owner`."""
+        return self._stream("V", owner, direction, counter).words(*shape)
+
+    def result(self, other: str, direction: Direction, counter: int, shape: tuple[int, int]) -> torch.Tensor:
+        """Z: this holder's share, as the owner of the features, of the dealer's product with `other`."""
+        return self._stream("Z", other, direction, counter).words(*shape)
+
+    def _stream(self, *names: str | int) -> Stream:
+        return Stream(self._seed, self._run, "dealer", self._holder, *names)
+
+    def __repr__(self) -> str:
+        return f"Masks(holder={self._holder!r})"
+
+
+class Dealt:
+    """The dealer's side: the corrections of every product."""
+
+    def __init__(self, masks: Mapping[str, Masks], columns: Mapping[str, int], nodes: int, dim: int) -> None:
+        self._masks, self._columns, self._nodes, self._dim = masks, columns, nodes, dim
+        self._u = {owner: masks[owner].features(nodes, count) for owner, count in columns.items()}
+        self._u_transposed = {owner: u.t().contiguous() for owner, u in self._u.items()}
+
+    def correction(self, receiver: str, direction: Direction, counter: int) -> torch.Tensor:
+        """Forward: sum over owners of U V - Z [nodes, d]. Backward: U^T V - Z of all owners, stacked [sum p, d]."""
+        parts = []
+        for owner, columns in self._columns.items():
+            if owner == receiver:
+                continue
+            if direction == "forward":
+                product, before, after = self._u[owner], (columns, self._dim), (self._nodes, self._dim)
+            else:
+                product, before, after = self._u_transposed[owner], (self._nodes, self._dim), (columns, self._dim)
+            v = self._masks[receiver].operand(owner, direction, counter, before)
+            z = self._masks[owner].result(receiver, direction, counter, after)
+            parts.append((product @ v).sub_(z))
+        if direction == "backward":
+            return torch.cat(parts)
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
+        return total

@@ -1,0 +1,186 @@
+"""Products of a matrix that one holder has with a matrix that all holders share (DESIGN 4), any number of holders.
+
+X_k [nodes, p_k] is private to holder k; B_k = sum_j <B_k>_j is shared. Each holder runs one of these objects.
+Forward, shares of sum_k X_k B_k:
+  1. j -> k: F_j = <B_k>_j - V_j                                        p_k d words, uniform to k
+  2. k: X_k (<B_k>_k + sum_j F_j) + sum_j Z_kj                          one sparse product
+  3. j: E_k V_j + C_j, with E_k = X_k - U_k and C_j = U_k V_j - Z_kj    needs no secret of the step: computed ahead
+  X F + E V + U V = X B, exactly in the ring.
+Backward, shares of X_k^T B for each k, is the mirror image: F is [nodes, d], E_k^T V and U_k^T V.
+Rounds: one each. Bytes: sum over k of 8 p_k d (forward) or 8 nodes d (backward) per sender, and one correction each.
+Without masks (`insecure_clear`) V, Z and C are absent, E_k is never sent, and the sums are the same words.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from vfgnn.channel import Channel
+from vfgnn.config import DEALER
+from vfgnn.messages import Kind
+from vfgnn.mpc.correlations import Counters, Direction, Masks
+
+AHEAD = 2  # products prepared before they are needed: bounds the memory to AHEAD x (nodes + sum p) x d words
+
+
+class Matrix(Protocol):
+    """X in words: sparse or dense, on a CPU or a GPU."""
+
+    def times(self, w: torch.Tensor) -> torch.Tensor:
+        """X w."""
+
+    def transpose_times(self, g: torch.Tensor) -> torch.Tensor:
+        """X^T g."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Public sizes: nodes, width, and each feature holder's columns."""
+
+    nodes: int
+    dim: int
+    columns: Mapping[str, int]
+
+
+class Prepared:
+    """This holder's masks V and products E V of one number, for every other owner."""
+
+    def __init__(self, v: dict[str, torch.Tensor], ev: dict[str, torch.Tensor]) -> None:
+        self.v, self.ev = v, ev
+
+
+class PrivateProducts:
+    """One holder's side of all products of a run."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        shape: Shape,
+        x: Matrix | None,
+        *,
+        holders: Sequence[str],
+        masks: Masks | None,
+        counters: Counters | None = None,
+    ) -> None:
+        self._channel, self._shape, self._x = channel, shape, x
+        self._holders, self._masks = holders, masks
+        self._counters = counters or Counters()
+        self._masked: dict[str, Matrix] = {}
+        self._worker = ThreadPoolExecutor(1) if masks is not None else None
+        self._ahead: dict[tuple[Direction, int], Future[Prepared]] = {}
+
+    @property
+    def _others(self) -> list[str]:
+        return [owner for owner in self._shape.columns if owner != self._channel.party]
+
+    def exchange_features(self, x_ring: torch.Tensor, wrap: Callable[[torch.Tensor], Matrix]) -> None:
+        """Send E_k = X_k - U_k, receive the others'. `wrap` makes a received E ready for products.
+
+        Reveals: nothing; E_k is uniform to everyone but k and the dealer.
+        """
+        me, channel = self._channel.party, self._channel
+        if self._masks is None:
+            return
+        if me in self._shape.columns:
+            masked = x_ring - self._masks.features(*x_ring.shape)
+            for other in self._holders:
+                if other != me:
+                    channel.send(other, Kind.MASKED_FEATURES, masked)
+        for owner in self._others:
+            self._masked[owner] = wrap(channel.receive(owner, Kind.MASKED_FEATURES))
+
+    def forward(
+        self, blocks: Mapping[str, torch.Tensor], *, kind: Kind, senders: Sequence[str], counter: int
+    ) -> torch.Tensor:
+        """A share of sum_k X_k B_k [nodes, d] from shares `blocks` of B_k; the holders in `senders` have one."""
+        me, sends = self._channel.party, self._channel.party in senders
+        size = (self._shape.nodes, self._shape.dim)
+        prepared = self._claim("forward", counter) if sends else None
+        if sends:
+            for owner in self._others:
+                block = blocks[owner] if prepared is None else blocks[owner] - prepared.v[owner]
+                self._channel.send(owner, kind, block)
+        share: torch.Tensor | None = None
+        if self._x is not None and me in self._shape.columns:
+            share = self._x.times(self._plus_received(blocks[me], kind, senders))
+            share = self._add_results(share, "forward", counter, senders, size)
+        if prepared is not None and self._others:
+            share = _sum([share, *prepared.ev.values(), self._channel.receive(DEALER, Kind.CORRECTION_FORWARD)])
+        return torch.zeros(size, dtype=torch.int64) if share is None else share
+
+    def backward(
+        self, encoded: Mapping[str, torch.Tensor] | None, *, senders: Sequence[str], counter: int
+    ) -> dict[str, torch.Tensor]:
+        """Shares of X_k^T B for each k, from this holder's additive part of B in k's words (None: it has no part)."""
+        me, sends = self._channel.party, encoded is not None
+        prepared = self._claim("backward", counter) if sends else None
+        if encoded is not None:
+            for owner in self._others:
+                part = encoded[owner] if prepared is None else encoded[owner] - prepared.v[owner]
+                self._channel.send(owner, Kind.JOINT_UPDATE, part)
+        shares: dict[str, torch.Tensor] = {}
+        if self._x is not None and me in self._shape.columns:
+            own = None if encoded is None else encoded[me]
+            share = self._x.transpose_times(self._plus_received(own, Kind.JOINT_UPDATE, senders))
+            size = (self._shape.columns[me], self._shape.dim)
+            shares[me] = self._add_results(share, "backward", counter, senders, size)
+        if prepared is not None and self._others:
+            correction = self._channel.receive(DEALER, Kind.CORRECTION_BACKWARD)
+            parts = torch.split(correction, [self._shape.columns[owner] for owner in self._others])
+            for owner, part in zip(self._others, parts, strict=True):
+                shares[owner] = prepared.ev[owner] + part.to(prepared.ev[owner].device)
+        return shares
+
+    def prepare(self, direction: Direction, counter: int) -> None:
+        """Begin to compute V and E V of a coming product in the background, if there is room."""
+        if self._worker is not None and len(self._ahead) < 2 * AHEAD and (direction, counter) not in self._ahead:
+            self._ahead[direction, counter] = self._worker.submit(self._prepare, direction, counter)
+
+    def _claim(self, direction: Direction, counter: int) -> Prepared | None:
+        """The masks of one product; the number is spent, on disk, before they are used."""
+        if self._masks is None:
+            return None
+        self._counters.take(direction, counter)
+        self.prepare(direction, counter)
+        waiting = self._ahead.pop((direction, counter), None)
+        return self._prepare(direction, counter) if waiting is None else waiting.result()
+
+    def _prepare(self, direction: Direction, counter: int) -> Prepared:
+        v, ev = {}, {}
+        for owner in self._others if self._masks is not None else ():
+            rows = self._shape.columns[owner] if direction == "forward" else self._shape.nodes
+            v[owner] = self._masks.operand(owner, direction, counter, (rows, self._shape.dim))  # type: ignore[union-attr]
+            masked = self._masked[owner]
+            ev[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
+        return Prepared(v, ev)
+
+    def _add_results(
+        self, share: torch.Tensor, direction: Direction, counter: int, senders: Sequence[str], size: tuple[int, int]
+    ) -> torch.Tensor:
+        for other in senders:
+            if self._masks is not None and other != self._channel.party:
+                share += self._masks.result(other, direction, counter, size).to(share.device)
+        return share
+
+    def _plus_received(self, own: torch.Tensor | None, kind: Kind, senders: Sequence[str]) -> torch.Tensor:
+        received = [self._channel.receive(sender, kind) for sender in senders if sender != self._channel.party]
+        return _sum([*received, own])
+
+    def close(self) -> None:
+        """End the background thread."""
+        if self._worker is not None:
+            self._worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _sum(parts: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    """The sum; the first one's memory becomes the result, unless it is the only one."""
+    there = [part for part in parts if part is not None]
+    if len(there) == 1:
+        return there[0]
+    total = there[0]
+    for part in there[1:]:
+        total = total.add_(part.to(total.device))
+    return total

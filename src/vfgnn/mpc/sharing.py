@@ -1,0 +1,48 @@
+"""Additive secret sharing in Z_2^64: a secret is the sum of its shares, and any I - 1 of them are uniform.
+
+`split` and `reconstruct` are local. What makes a secret known to somebody is `reveal` in `products.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from vfgnn.randomness import Stream
+
+
+def split(secret_ring: torch.Tensor, parties: int, stream: Stream) -> list[torch.Tensor]:
+    """Shares of a secret: all but the last are words of the stream."""
+    masks = [stream.words(*secret_ring.shape) for _ in range(parties - 1)]
+    last = secret_ring.clone()
+    for mask in masks:
+        last -= mask
+    return [*masks, last]
+
+
+def reconstruct(shares: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The sum."""
+    total = shares[0].clone()
+    for share in shares[1:]:
+        total += share
+    return total
+
+
+class ZeroSharing:
+    """A holder's part of fresh sharings of zero, from a seed that it has in common with each other holder.
+
+    For i < j, i adds and j subtracts the same words, so all parts sum to 0, and each is uniform to everyone who lacks
+    one of its seeds. With two holders there is nothing to hide from a third, and the parts are left out: a share that
+    is revealed to its only counterpart is what is revealed minus the counterpart's own share.
+    """
+
+    def __init__(self, me: str, names: Sequence[str], seeds: Mapping[str, bytes]) -> None:
+        place = {name: i for i, name in enumerate(names)}
+        self._adds = {name: place[me] < place[name] for name in seeds} if len(names) > 2 else {}
+        self._seeds = seeds
+
+    def hide(self, share: torch.Tensor, counter: int) -> torch.Tensor:
+        """`share` plus this holder's part of the sharing of zero number `counter`."""
+        for name, adds in self._adds.items():
+            words = Stream(self._seeds[name], "zero", counter).words(*share.shape).to(share.device)
+            share = share + words if adds else share - words
+        return share

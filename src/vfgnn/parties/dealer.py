@@ -1,0 +1,94 @@
+"""The dealer: hands out the masks of the joint layer. It holds no data and receives nothing but `keep` and `stop`.
+
+Sees: sizes and its own random numbers. What leaves: to each holder one seed, and one correction per product. Together
+with any one holder it could undo every mask, so it must be neither a holder nor in league with one.
+"""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import torch
+
+from vfgnn import randomness
+from vfgnn.channel import Channel
+from vfgnn.config import Federation
+from vfgnn.messages import Kind
+from vfgnn.mpc.correlations import Dealt, Direction, Masks
+from vfgnn.parties.loop import Decision
+from vfgnn.parties.schedule import Rows, Step
+
+Corrections = dict[tuple[str, Direction], torch.Tensor]
+
+
+class Dealer:
+    """Computes the next refresh's corrections while the holders work on this one's."""
+
+    def __init__(self, federation: Federation, channel: Channel, *, seed: bytes) -> None:
+        self.federation, self.channel = federation, channel
+        self.rows = Rows.everything(federation.nodes)
+        names, columns = federation.holder_names, {k.name: k.features for k in federation.feature_holders}
+        self._seeds = {name: randomness.derive_key(seed, "dealer", federation.run, name) for name in names}
+        masks = {name: Masks(own, run=federation.run, holder=name) for name, own in self._seeds.items()}
+        self._dealt = Dealt(masks, columns, federation.nodes, federation.settings.dim)
+        self._refreshes = 0
+        self._worker = ThreadPoolExecutor(1)
+        self._next: Future[Corrections] | None = None
+
+    def set_up(self) -> None:
+        """Seeds, and the corrections of the first product.
+
+        Reveals: to each holder, masks that only it and the dealer can expand.
+        """
+        for name, seed in self._seeds.items():
+            self.channel.send(name, Kind.DEALER_SEED, torch.tensor(list(seed), dtype=torch.uint8))
+        for name in self._receivers(self.federation.holder_names):
+            self.channel.send(name, Kind.CORRECTION_FORWARD, self._dealt.correction(name, "forward", 0))
+        self._compute_ahead()
+
+    def forward(self, step: Step) -> None:
+        """The corrections of this step's refresh, computed ahead.
+
+        Reveals: nothing; a correction is uniform to its receiver.
+        """
+        if not step.refresh or self._next is None:
+            return
+        self._refreshes += 1
+        corrections = self._next.result()
+        self._compute_ahead()
+        for name in self._receivers(self.federation.publishers):
+            self.channel.send(name, Kind.CORRECTION_BACKWARD, corrections[name, "backward"])
+            self.channel.send(name, Kind.CORRECTION_FORWARD, corrections[name, "forward"])
+
+    def _compute_ahead(self) -> None:
+        """One refresh ahead, and never one that the schedule does not have."""
+        more = self._refreshes < self.federation.settings.trained_joint_epochs
+        self._next = self._worker.submit(self._compute, self._refreshes + 1) if more else None
+
+    def _compute(self, counter: int) -> Corrections:
+        directions: tuple[Direction, ...] = ("backward", "forward")
+        return {
+            (name, direction): self._dealt.correction(name, direction, counter)
+            for direction in directions
+            for name in self._receivers(self.federation.publishers)
+        }
+
+    def _receivers(self, names: tuple[str, ...]) -> list[str]:
+        """Those who multiply with somebody else's features."""
+        owners = {holder.name for holder in self.federation.feature_holders}
+        return [name for name in names if owners - {name}]
+
+    def decide(self, step: Step) -> Decision:
+        """Hear the label holder's word."""
+        return Decision.decode(self.channel.receive(self.federation.label_holder, Kind.CONTROL))
+
+    def backward(self, step: Step) -> None:
+        """Nothing."""
+
+    def keep_best(self) -> None:
+        """Nothing: the dealer has no weights."""
+
+    def restore_best(self) -> None:
+        """Nothing: the dealer has no weights."""
+
+    def predict(self) -> None:
+        """No masks are needed any more."""
+        self._worker.shutdown(wait=False, cancel_futures=True)

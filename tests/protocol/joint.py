@@ -1,0 +1,82 @@
+"""The joint layer alone: holders and dealer on the in-memory channel, updates chosen by the test."""
+
+from collections import defaultdict
+
+import torch
+
+from vfgnn.channel import InMemoryNetwork
+from vfgnn.config import DEALER, HolderShape, Settings, make_federation
+from vfgnn.model.joint_layer import JointLayer
+from vfgnn.parties import schedule
+from vfgnn.parties.dealer import Dealer
+from vfgnn.randomness import insecure_seed
+
+CPU = torch.device("cpu")
+
+
+def names(count):
+    return [f"h{i}" for i in range(count)]
+
+
+def federation_of(features, edges, *, dim=4, epochs=50, **settings):
+    """Holders h0, h1, ... with these matrices; `edges` says who learns h0."""
+    shapes = [
+        HolderShape(name=name, features=x.shape[1], edges=has, integer=bool((x == x.round()).all()))
+        for name, x, has in zip(names(len(features)), features, edges, strict=True)
+    ]
+    chosen = Settings(dim=dim, epochs=epochs, publish="all", evaluate_every=epochs, **settings)
+    return make_federation(nodes=features[0].shape[0], classes=2, holders=shapes, label_holder="h0", settings=chosen)
+
+
+class Run:
+    """One run of the joint layer; `transcript` has every message of every link, `h0` what each holder learnt."""
+
+    def __init__(self, federation, features, *, seed=0, sabotage=None):
+        self.federation, self.network = federation, InMemoryNetwork()
+        self.transcript, self.h0 = [], defaultdict(list)
+        put = self.network.put
+
+        def spy(message, payload):
+            self.transcript.append((message, payload.clone()))
+            put(message, payload)
+
+        self.network.put = spy
+        self.layers = {
+            name: JointLayer(federation, self.network.channel(name), x, seed=insecure_seed(100 * seed + i), device=CPU)
+            for i, (name, x) in enumerate(zip(federation.holder_names, features, strict=True))
+        }
+        self.dealer = None
+        if federation.dealt:
+            self.dealer = Dealer(federation, self.network.channel(DEALER), seed=insecure_seed(100 * seed + 99))
+        if sabotage is not None:
+            sabotage(self)
+
+    def go(self, steps, update):
+        """Initialise, then `steps` refreshes; `update(name, layer, h0)` moves a holder's Q before each."""
+        work = {name: lambda name=name: self._holder(name, steps, update) for name in self.layers}
+        if self.dealer is not None:
+            work[DEALER] = lambda: self._dealer(steps)
+        self.network.run(work)
+        return self
+
+    def _holder(self, name, steps, update):
+        layer, channel = self.layers[name], self.layers[name]._channel
+        channel.enter("setup", schedule.setup_messages(self.federation))
+        self.h0[name].append(layer.initialise())
+        for _ in range(steps):
+            channel.enter("refresh", schedule._joint_refresh(self.federation))
+            if layer.reveals:
+                update(name, layer, self.h0[name][-1])
+            self.h0[name].append(layer.refresh())
+        channel.finish()
+        layer.close()
+
+    def _dealer(self, steps):
+        channel = self.dealer.channel
+        channel.enter("setup", schedule.setup_messages(self.federation))
+        self.dealer.set_up()
+        for number in range(1, steps + 1):
+            channel.enter("refresh", schedule._joint_refresh(self.federation))
+            self.dealer.forward(schedule.Step(number, refresh=True, trains_joint=True, evaluates=False, last=False))
+        channel.finish()
+        self.dealer.predict()

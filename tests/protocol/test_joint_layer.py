@@ -1,0 +1,61 @@
+"""The joint layer: secure and clear give the same words, sums are exact, and what cannot be encoded is never sent."""
+
+import pytest
+import torch
+
+from tests.conftest import random_graph
+from tests.protocol.test_equals_autograd import joint_weights, trained
+from vfgnn.config import DEALER, SERVER, make_settings
+from vfgnn.data.partition import partition
+from vfgnn.errors import DataError, Overflow
+from vfgnn.messages import Kind
+from vfgnn.run.simulate import build, split_labels
+
+BETWEEN_HOLDERS = {Kind.PAIR_SEED, Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}
+BETWEEN_HOLDERS |= {Kind.H0_SHARE}
+
+
+def settings_for(**changes):
+    values = {"dim": 8, "layers": 2, "epochs": 6, "joint_learning_rate": 0.5, "joint_weight_decay": 0.001}
+    return make_settings({**values, **changes}, where="test")
+
+
+@pytest.mark.parametrize("holders", [1, 2, 3, 4])
+@pytest.mark.parametrize("integer", [True, False])
+def test_secure_and_clear_give_the_same_weights_bit_by_bit(holders, integer):
+    weights = []
+    for layer in ("secure", "insecure_clear"):
+        parties, *_ = trained(settings_for(joint_layer=layer), holders, random_graph(integer=integer), steps=6)
+        weights.append((joint_weights(parties), parties.label_holder.logits))
+    assert torch.equal(weights[0][0], weights[1][0])
+    assert torch.equal(weights[0][1], weights[1][1])
+
+
+def test_server_and_dealer_see_no_message_between_holders():
+    *_, sent = trained(settings_for(joint_layer="secure"), 3, random_graph(), steps=2)
+    kinds = {party: {m.kind for m, _ in sent if m.receiver == party} for party in (SERVER, DEALER)}
+    assert not kinds[SERVER] & BETWEEN_HOLDERS
+    assert kinds[DEALER] == {Kind.CONTROL}
+    assert not [m for m, _ in sent if m.kind in BETWEEN_HOLDERS and {m.sender, m.receiver} & {SERVER, DEALER}]
+
+
+def test_a_feature_beyond_its_bound_is_refused_before_anything_is_sent():
+    graph = random_graph()
+    graph.x[3, 2] = 5000.0
+    holdings = partition(graph.x, graph.edge_index, holders=2, seed=3)
+    with pytest.raises(DataError, match="at most 1024"):
+        build(holdings, split_labels(graph), settings_for(), seed=1)
+
+
+def test_an_update_beyond_its_bound_is_refused_before_it_is_sent():
+    parties, *_ = trained(settings_for(epochs=1), 2, random_graph(), steps=1)
+    layer = parties.holders[1].features._layer
+    layer.momentum.q[0, 0] = 1e9
+    with pytest.raises(DataError, match="update of W"):
+        layer._encoded_updates()
+
+
+def test_a_reveal_that_the_ring_cannot_hold_ends_the_run():
+    """A rate that throws h0 out of bounds, and nothing is learnt from wrapped words."""
+    with pytest.raises((Overflow, DataError)):
+        trained(settings_for(joint_learning_rate=1e6, joint_weight_decay=0.0), 2, random_graph(), steps=6)
