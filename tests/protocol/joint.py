@@ -64,7 +64,7 @@ class Run:
         channel.enter("setup", schedule.setup_messages(self.federation))
         self.h0[name].append(layer.initialise())
         for _ in range(steps):
-            channel.enter("refresh", schedule._joint_refresh(self.federation))
+            channel.enter("refresh", schedule.joint_refresh(self.federation))
             if layer.reveals:
                 update(name, layer, self.h0[name][-1])
             self.h0[name].append(layer.refresh())
@@ -76,7 +76,7 @@ class Run:
         channel.enter("setup", schedule.setup_messages(self.federation))
         self.dealer.set_up()
         for number in range(1, steps + 1):
-            channel.enter("refresh", schedule._joint_refresh(self.federation))
+            channel.enter("refresh", schedule.joint_refresh(self.federation))
             self.dealer.forward(schedule.Step(number, refresh=True, trains_joint=True, evaluates=False, last=False))
         channel.finish()
         self.dealer.predict()

@@ -36,6 +36,7 @@ def settings_for(**changes):
         "evaluate_every": STEPS + 1,
         "joint_learning_rate": 0.5,
         "joint_weight_decay": 0.001,
+        "accept_h0_leak": True,
     }
     return make_settings({**values, **changes}, where="test")
 

@@ -16,7 +16,14 @@ BETWEEN_HOLDERS |= {Kind.H0_SHARE}
 
 
 def settings_for(**changes):
-    values = {"dim": 8, "layers": 2, "epochs": 6, "joint_learning_rate": 0.5, "joint_weight_decay": 0.001}
+    values = {
+        "dim": 8,
+        "layers": 2,
+        "epochs": 6,
+        "joint_learning_rate": 0.5,
+        "joint_weight_decay": 0.001,
+        "accept_h0_leak": True,
+    }
     return make_settings({**values, **changes}, where="test")
 
 

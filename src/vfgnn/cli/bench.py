@@ -1,6 +1,7 @@
 """`vfgnn bench`: what it costs, always beside the floor measured in the same run."""
 
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
@@ -12,6 +13,26 @@ app = typer.Typer(help="Measure costs beside their floor.", no_args_is_help=True
 @app.callback()
 def group() -> None:
     """Measure costs beside their floor."""
+
+
+@app.command()
+def layer(
+    shape: Annotated[str, typer.Option(help="cora, citeseer, pubmed or arxiv.")] = "pubmed",
+    holders: options.Holders = 2,
+    json: options.Json = None,
+) -> None:
+    """The joint layer, forward and backward, beside plaintext float32.
+
+    Example: `vfgnn bench layer --shape pubmed --holders 2 --json layer.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.bench.layer import bench_layer
+    from vfgnn.report.console import show_layer_benchmark, write_json
+
+    result = bench_layer(shape, holders=holders)
+    show_layer_benchmark(Console(), result)
+    write_json(json, asdict(result))
 
 
 @app.command()

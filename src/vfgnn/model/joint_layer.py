@@ -11,6 +11,7 @@ W itself is never computed: W_t = a_t W_0 - X^T Q_t (optimisers.SharedMomentum),
 """
 
 import math
+from concurrent.futures import Future
 
 import torch
 
@@ -30,7 +31,7 @@ from vfgnn.mpc.fixed_point import (
     weight_bits,
 )
 from vfgnn.mpc.kernels import CsrMatrix, DenseMatrix
-from vfgnn.mpc.products import Matrix, PrivateProducts, Shape
+from vfgnn.mpc.products import Matrix, Prepared, PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing
 from vfgnn.randomness import Stream
 
@@ -115,6 +116,10 @@ class JointLayer:
         if moved is None or self._first is None:
             return None
         return moved.neg_().add_(self._first, alpha=self.momentum.a)
+
+    def prepared(self) -> list[Future[Prepared]]:
+        """What is being computed ahead."""
+        return [] if self._products is None else self._products.ahead
 
     def close(self) -> None:
         """End what runs in the background."""

@@ -139,6 +139,11 @@ class PrivateProducts:
         if self._worker is not None and len(self._ahead) < 2 * AHEAD and (direction, counter) not in self._ahead:
             self._ahead[direction, counter] = self._worker.submit(self._prepare, direction, counter)
 
+    @property
+    def ahead(self) -> list[Future[Prepared]]:
+        """What is being computed ahead."""
+        return list(self._ahead.values())
+
     def _claim(self, direction: Direction, counter: int) -> Prepared | None:
         """The masks of one product; the number is spent, on disk, before they are used."""
         if self._masks is None:

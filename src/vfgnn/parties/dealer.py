@@ -63,6 +63,11 @@ class Dealer:
         more = self._refreshes < self.federation.settings.trained_joint_epochs
         self._next = self._worker.submit(self._compute, self._refreshes + 1) if more else None
 
+    def wait(self) -> None:
+        """Until everything that can be computed ahead is there."""
+        if self._next is not None:
+            self._next.result()
+
     def _compute(self, counter: int) -> Corrections:
         directions: tuple[Direction, ...] = ("backward", "forward")
         return {

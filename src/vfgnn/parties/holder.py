@@ -17,6 +17,7 @@ from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
 from vfgnn.model.cg2_server import confidence_weight
 from vfgnn.model.joint_layer import JointLayer
+from vfgnn.model.leak_meter import refuse_leak
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
@@ -61,6 +62,7 @@ class Holder:
         settings = self.federation.settings
         if not self.federation.collaborative:
             return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device)
+        refuse_leak(self.federation, self.channel.party, holding.x)
         layer = JointLayer(self.federation, self.channel, holding.x, seed=seed, device=self._device)
         return CollaborativeEmbedding(layer, settings.dtype)
 

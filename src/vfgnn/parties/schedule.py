@@ -95,13 +95,13 @@ def setup_messages(federation: Federation) -> list[Declared]:
             for reader in (SERVER, *federation.publishers)
             if reader != federation.label_holder
         ]
-    return roles + (_joint_setup(federation) if federation.collaborative else [])
+    return roles + (joint_setup(federation) if federation.collaborative else [])
 
 
 def forward_messages(federation: Federation, step: Step, rows: Rows) -> list[Declared]:
     """Up to the label holder's decision."""
     label_holder, dtype, width = federation.label_holder, federation.settings.dtype, federation.hidden_dim
-    messages = _joint_refresh(federation) if step.refresh else []
+    messages = joint_refresh(federation) if step.refresh else []
     messages += _published(federation, rows.published_count(step))
     if not step.last:
         messages.append(Declared(Kind.HIDDEN, SERVER, label_holder, dtype, (rows.train_count, width)))
@@ -134,7 +134,7 @@ def _published(federation: Federation, rows: int) -> list[Declared]:
     return [Declared(Kind.LOCAL_EMBEDDINGS, holder, SERVER, dtype, shape) for holder in federation.publishers]
 
 
-def _joint_setup(federation: Federation) -> list[Declared]:
+def joint_setup(federation: Federation) -> list[Declared]:
     """Seeds and masked features, then the first product and its reveal (model/joint_layer.py, Setup)."""
     holders = federation.holder_names
     messages: list[Declared] = []
@@ -153,7 +153,7 @@ def _joint_setup(federation: Federation) -> list[Declared]:
     return messages + _corrections(federation, holders, backward=False) + _h0_reveal(federation)
 
 
-def _joint_refresh(federation: Federation) -> list[Declared]:
+def joint_refresh(federation: Federation) -> list[Declared]:
     """h0 computed anew (model/joint_layer.py, Refresh)."""
     senders, dim = federation.publishers, federation.settings.dim
     messages = [

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from vfgnn.bench.epoch import EpochBenchmark
+from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.experiments.tables import TableRow
 from vfgnn.records import EpochMetrics
 from vfgnn.run.simulate import SimulationResult
@@ -71,10 +72,10 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
         f"{result.seconds_per_epoch:.3f} s and {result.bytes_per_epoch / 1e6:.2f} MB per epoch on all links"
     )
     if settings.initial_embedding == "collaborative":
-        console.print(
-            f"h0 was revealed to the holders with edges in {result.revealed_dimensions} dimensions; "
-            f"joint layer: {settings.joint_layer} (a simulation: one process has everything)"
-        )
+        console.print(f"joint layer: {settings.joint_layer} (a simulation: one process has everything)")
+        console.print("what the reveals of h0 give the other holders (from 100 % on, possibly all):")
+        for meter in result.leak_meters:
+            console.print(f"  {meter.explain()}")
 
 
 def show_rows(console: Console, rows: Sequence[TableRow], title: str) -> None:
@@ -121,6 +122,25 @@ def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:
     table.add_row("federated, joint layer frozen", f"{result.frozen_s * 1e3:.1f}", f"{result.frozen_ratio:.2f}")
     console.print(table)
     console.print(f"{result.bytes_per_epoch / 1e6:.2f} MB per epoch on all links together")
+
+
+def show_layer_benchmark(console: Console, result: LayerBenchmark) -> None:
+    """Seconds and ratios to plaintext dense."""
+    table = Table(title=f"one joint layer, {result.shape}, {result.holders} holders, d = 64")
+    table.add_column("")
+    table.add_column("ms", justify="right")
+    table.add_column("ratio", justify="right")
+    rows = (
+        ("plaintext float32, dense", result.plaintext_dense_s),
+        ("plaintext float32, CSR", result.plaintext_csr_s),
+        ("secure, online", result.online_s),
+        ("secure, all work, dealer included", result.total_s),
+    )
+    for name, seconds in rows:
+        table.add_row(name, f"{seconds * 1e3:.1f}", f"{seconds / result.plaintext_dense_s:.2f}")
+    console.print(table)
+    online, offline, once = (size / 1e6 for size in (result.bytes_online, result.bytes_offline, result.bytes_setup))
+    console.print(f"on all links: {online:.1f} MB online, {offline:.1f} MB from the dealer, {once:.1f} MB once per run")
 
 
 def write_json(path: Path | None, content: object) -> None:

@@ -21,6 +21,7 @@ from vfgnn.data.partition import EdgeSplit, holder_names, partition
 from vfgnn.errors import ConfigError, DataError
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.cg1_edges import OwnModule
+from vfgnn.model.leak_meter import LeakMeter, meter
 from vfgnn.parties import loop
 from vfgnn.parties.dealer import Dealer
 from vfgnn.parties.holder import Holder
@@ -151,6 +152,7 @@ class SimulationResult:
     seconds_per_epoch: float
     bytes_per_epoch: int
     revealed_dimensions: int
+    leak_meters: tuple[LeakMeter, ...]
     settings: Settings
 
     @property
@@ -179,6 +181,7 @@ class SimulationResult:
             "seconds_per_epoch": self.seconds_per_epoch,
             "bytes_per_epoch": self.bytes_per_epoch,
             "revealed_dimensions": self.revealed_dimensions,
+            "leak_meter": {meter.holder: meter.share for meter in self.leak_meters},
             "settings": self.settings.model_dump(mode="json"),
             "history": [asdict(metrics) for metrics in self.federated.history],
         }
@@ -271,5 +274,14 @@ def simulate(
         seconds_per_epoch=seconds / epochs,
         bytes_per_epoch=federation.traffic.bytes_in("forward", "backward") // epochs,
         revealed_dimensions=federation.federation.revealed_dimensions(outcome.history[-1].epoch),
+        leak_meters=_leak_meters(federation.federation, holdings, outcome),
         settings=settings,
     )
+
+
+def _leak_meters(federation: Federation, holdings: Sequence[Holding], outcome: Outcome) -> tuple[LeakMeter, ...]:
+    """What each holder would read off its own meter at the end of this run."""
+    steps = outcome.history[-1].epoch
+    pairs = zip(federation.holder_names, holdings, strict=True)
+    read = [meter(federation, name, holding.x, steps=steps) for name, holding in pairs]
+    return tuple(one for one in read if one is not None)

@@ -1,0 +1,73 @@
+"""How much of a holder's features the reveals of h0 give to the other holders with edges (DESIGN 5).
+
+Every reveal of h0 = X W shows d more linear combinations of the columns of X. After R + 1 reveals they span at most
+(R + 1) d dimensions; when that reaches the rank of X_j, the others may hold the whole column space of X_j. This is a
+property of the paper's protocol, not of its implementation. Each holder meters its own features; nothing leaves.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from vfgnn.config import Federation
+from vfgnn.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class LeakMeter:
+    """One holder's meter."""
+
+    holder: str
+    revealed_dimensions: int
+    rank: int
+    columns: int
+    dim: int
+
+    @property
+    def share(self) -> float:
+        """(R + 1) d / rank(X_j); from 1 on nothing of the column space need be hidden."""
+        return self.revealed_dimensions / self.rank if self.rank else 0.0
+
+    def explain(self) -> str:
+        """One sentence for people."""
+        text = f"{self.holder}: {self.revealed_dimensions} dimensions revealed, rank {self.rank}: {self.share:.0%}"
+        if 0 < self.columns <= self.dim:
+            text += f"; one reveal and {self.columns} known rows give all other rows exactly (d >= p)"
+        return text
+
+
+def rank(x: torch.Tensor) -> int:
+    """Of a feature matrix, through the eigenvalues of its smaller Gram matrix.
+
+    Squaring loses half of the digits, so a nearly dependent column counts as dependent: the meter then shows more.
+    """
+    x = x.double()
+    if not x.numel():
+        return 0
+    gram = x.t() @ x if x.shape[1] <= x.shape[0] else x @ x.t()
+    values = torch.linalg.eigvalsh(gram)
+    threshold = float(values.max()) * max(x.shape) * torch.finfo(torch.float64).eps
+    return int((values > threshold).sum())
+
+
+def meter(federation: Federation, holder: str, x: torch.Tensor, *, steps: int | None = None) -> LeakMeter | None:
+    """After `steps` (None: the whole run), or None where no other holder sees h0 or X has no columns."""
+    learners = [name for name in federation.publishers if name != holder]
+    if not federation.collaborative or not learners or not x.shape[1]:
+        return None
+    revealed = federation.revealed_dimensions(steps)
+    return LeakMeter(holder, revealed, rank(x), int(x.shape[1]), federation.settings.dim)
+
+
+def refuse_leak(federation: Federation, holder: str, x: torch.Tensor) -> None:
+    """Refuse a run that would reveal as many dimensions as the features have, unless all parties accepted that."""
+    if federation.settings.accept_h0_leak:
+        return
+    planned = meter(federation, holder, x)
+    if planned is not None and planned.share > 1:
+        raise ConfigError(
+            "the joint layer would reveal too much",
+            expected="fewer revealed dimensions than the rank of the features (100 %)",
+            got=planned.explain(),
+            hint="lower joint_layer_epochs or dim, use initial_embedding = individual, or set accept_h0_leak = true",
+        )
