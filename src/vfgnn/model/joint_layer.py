@@ -30,7 +30,7 @@ from vfgnn.mpc.fixed_point import (
     update_bits,
     weight_bits,
 )
-from vfgnn.mpc.kernels import CsrMatrix, DenseMatrix
+from vfgnn.mpc.gpu import GpuMatrix
 from vfgnn.mpc.products import Matrix, Prepared, PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing
 from vfgnn.randomness import Stream
@@ -51,10 +51,15 @@ def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Te
     return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in federation.feature_holders}
 
 
-def ring_matrix(x_ring: torch.Tensor, threads: int) -> Matrix:
-    """X in words, ready for products."""
-    sparse = int(torch.count_nonzero(x_ring)) < SPARSE_BELOW * max(x_ring.numel(), 1)
-    return CsrMatrix(x_ring, threads=threads) if sparse else DenseMatrix(x_ring, threads=threads)
+def ring_matrix(words: torch.Tensor, device: torch.device) -> Matrix:
+    """X or E in words, ready for products: our kernels on a CPU, float64 limbs on a GPU."""
+    if device.type != "cpu":
+        return GpuMatrix(words, device)
+    from vfgnn.mpc.kernels import CsrMatrix, DenseMatrix  # numba: a party that computes on a GPU need not have it
+
+    threads = torch.get_num_threads()
+    sparse = int(torch.count_nonzero(words)) < SPARSE_BELOW * max(words.numel(), 1)
+    return CsrMatrix(words, threads=threads) if sparse else DenseMatrix(words, threads=threads)
 
 
 class JointLayer:
@@ -89,7 +94,9 @@ class JointLayer:
         federation, channel = self._federation, self._channel
         self._set_up_products()
         blocks = {
-            owner: FixedPoint(weight_bits(self._bits[owner]), WEIGHT_BOUND).encode(share, "a share of W_0")
+            owner: FixedPoint(weight_bits(self._bits[owner]), WEIGHT_BOUND).encode(
+                share.to(self._device), "a share of W_0"
+            )
             for owner, share in draw_weight_share(federation, self._seed).items()
         }
         if self._products is None:
@@ -135,16 +142,16 @@ class JointLayer:
             masks = Masks(seed, run=federation.run, holder=me)
             pair_seeds = self._exchange_pair_seeds()
         self._zeros = ZeroSharing(me, federation.holder_names, pair_seeds)
-        threads = torch.get_num_threads()
         columns = {holder.name: holder.features for holder in federation.feature_holders}
         self._products = PrivateProducts(
             channel,
             Shape(federation.nodes, federation.settings.dim, columns),
-            ring_matrix(self._x_ring, threads) if me in columns else None,
+            ring_matrix(self._x_ring, self._device) if me in columns else None,
             holders=federation.holder_names,
             masks=masks,
+            device=self._device,
         )
-        self._products.exchange_features(self._x_ring, lambda masked: DenseMatrix(masked, threads=threads))
+        self._products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self._device))
 
     def _exchange_pair_seeds(self) -> dict[str, bytes]:
         """One fresh seed for each pair of holders, if there are three or more; the earlier one draws it."""
@@ -166,7 +173,7 @@ class JointLayer:
         by_bits = dict[int, torch.Tensor]()
         for encoding in self._updates.values():
             if encoding.fraction_bits not in by_bits:
-                by_bits[encoding.fraction_bits] = encoding.encode(self.momentum.q.cpu(), "an update of W")
+                by_bits[encoding.fraction_bits] = encoding.encode(self.momentum.q, "an update of W")
         return {owner: by_bits[encoding.fraction_bits] for owner, encoding in self._updates.items()}
 
     def _prepare_next(self) -> None:
@@ -190,7 +197,7 @@ class JointLayer:
             return None
         for sender in federation.holder_names:
             if sender != me:
-                share = channel.receive(sender, Kind.H0_SHARE).add_(share)
+                share = channel.receive(sender, Kind.H0_SHARE).to(self._device).add_(share)
         h0 = H0.decode(share)
         if float(h0.abs().max()) > H0_BOUND:
             raise Overflow(
@@ -199,4 +206,4 @@ class JointLayer:
                 where=f"party {me}, reveal {self._refreshes}",
                 hint="lower joint_learning_rate, or scale the features",
             )
-        return h0.to(self._device)
+        return h0

@@ -64,7 +64,9 @@ class PrivateProducts:
         holders: Sequence[str],
         masks: Masks | None,
         counters: Counters | None = None,
+        device: torch.device | None = None,
     ) -> None:
+        self._device = device or torch.device("cpu")
         self._channel, self._shape, self._x = channel, shape, x
         self._holders, self._masks = holders, masks
         self._counters = counters or Counters()
@@ -108,8 +110,8 @@ class PrivateProducts:
             share = self._x.times(self._plus_received(blocks[me], kind, senders))
             share = self._add_results(share, "forward", counter, senders, size)
         if prepared is not None and self._others:
-            share = _sum([share, *prepared.ev.values(), self._channel.receive(DEALER, Kind.CORRECTION_FORWARD)])
-        return torch.zeros(size, dtype=torch.int64) if share is None else share
+            share = _sum([share, *prepared.ev.values(), self._receive(DEALER, Kind.CORRECTION_FORWARD)])
+        return torch.zeros(size, dtype=torch.int64, device=self._device) if share is None else share
 
     def backward(
         self, encoded: Mapping[str, torch.Tensor] | None, *, senders: Sequence[str], counter: int
@@ -128,10 +130,10 @@ class PrivateProducts:
             size = (self._shape.columns[me], self._shape.dim)
             shares[me] = self._add_results(share, "backward", counter, senders, size)
         if prepared is not None and self._others:
-            correction = self._channel.receive(DEALER, Kind.CORRECTION_BACKWARD)
+            correction = self._receive(DEALER, Kind.CORRECTION_BACKWARD)
             parts = torch.split(correction, [self._shape.columns[owner] for owner in self._others])
             for owner, part in zip(self._others, parts, strict=True):
-                shares[owner] = prepared.ev[owner] + part.to(prepared.ev[owner].device)
+                shares[owner] = prepared.ev[owner] + part
         return shares
 
     def prepare(self, direction: Direction, counter: int) -> None:
@@ -157,7 +159,8 @@ class PrivateProducts:
         v, ev = {}, {}
         for owner in self._others if self._masks is not None else ():
             rows = self._shape.columns[owner] if direction == "forward" else self._shape.nodes
-            v[owner] = self._masks.operand(owner, direction, counter, (rows, self._shape.dim))  # type: ignore[union-attr]
+            words = self._masks.operand(owner, direction, counter, (rows, self._shape.dim))  # type: ignore[union-attr]
+            v[owner] = words.to(self._device)
             masked = self._masked[owner]
             ev[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
         return Prepared(v, ev)
@@ -167,12 +170,15 @@ class PrivateProducts:
     ) -> torch.Tensor:
         for other in senders:
             if self._masks is not None and other != self._channel.party:
-                share += self._masks.result(other, direction, counter, size).to(share.device)
+                share += self._masks.result(other, direction, counter, size).to(self._device)
         return share
 
     def _plus_received(self, own: torch.Tensor | None, kind: Kind, senders: Sequence[str]) -> torch.Tensor:
-        received = [self._channel.receive(sender, kind) for sender in senders if sender != self._channel.party]
+        received = [self._receive(sender, kind) for sender in senders if sender != self._channel.party]
         return _sum([*received, own])
+
+    def _receive(self, sender: str, kind: Kind) -> torch.Tensor:
+        return self._channel.receive(sender, kind).to(self._device)
 
     def close(self) -> None:
         """End the background thread."""
@@ -187,5 +193,5 @@ def _sum(parts: Sequence[torch.Tensor | None]) -> torch.Tensor:
         return there[0]
     total = there[0]
     for part in there[1:]:
-        total = total.add_(part.to(total.device))
+        total = total.add_(part)
     return total
