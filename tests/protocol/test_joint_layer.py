@@ -1,14 +1,18 @@
 """The joint layer: secure and clear give the same words, sums are exact, and what cannot be encoded is never sent."""
 
+from collections import defaultdict, deque
+
 import pytest
 import torch
 
 from tests.conftest import random_graph
+from tests.protocol.joint import Run, federation_of
 from tests.protocol.test_equals_autograd import joint_weights, trained
 from vfgnn.config import DEALER, SERVER, make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import DataError, Overflow
-from vfgnn.messages import Kind
+from vfgnn.messages import Kind, total_bytes
+from vfgnn.parties import schedule
 from vfgnn.run.simulate import build, split_labels
 
 BETWEEN_HOLDERS = {Kind.PAIR_SEED, Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}
@@ -66,3 +70,42 @@ def test_a_reveal_that_the_ring_cannot_hold_ends_the_run():
     """A rate that throws h0 out of bounds, and nothing is learnt from wrapped words."""
     with pytest.raises((Overflow, DataError)):
         trained(settings_for(joint_learning_rate=1e6, joint_weight_decay=0.0), 2, random_graph(), steps=6)
+
+
+@pytest.mark.parametrize("layer", ["secure", "insecure_clear"])
+@pytest.mark.parametrize("holders", [2, 3, 4])
+def test_declared_bytes_and_rounds_are_the_measured_ones(holders, layer):
+    """Rounds are counted as the longest chain of messages that wait for each other."""
+    features = [torch.eye(12, 5 + i) for i in range(holders)]
+    federation = federation_of(features, [True] * holders, joint_layer=layer)
+    run = Run(federation, features)
+    chain = Chain(run.network)
+    run.go(2, lambda *_: None)
+    declared = schedule.setup_messages(federation) + 2 * schedule.joint_refresh(federation)
+    measured = sum(words.numel() * words.element_size() for _, words in run.transcript)
+    assert measured == total_bytes(declared)
+    assert sorted(str(message) for message, _ in run.transcript) == sorted(map(str, declared))
+    # Setup: the dealer's seeds, seeds of pairs (three or more holders), E, F, the reveal; in the clear F and the reveal.
+    # Each refresh: update, product (secure), reveal.
+    setup, refresh = (4 if holders == 2 else 5, 3) if layer == "secure" else (2, 2)
+    assert chain.longest == setup + 2 * refresh
+
+
+class Chain:
+    """A logical clock: a message is one later than the latest that its sender had received."""
+
+    def __init__(self, network):
+        self.longest, self._clock, self._sent = 0, defaultdict(int), defaultdict(deque)
+        put, get = network.put, network.get
+
+        def later(message, payload):
+            self._sent[message.sender, message.receiver].append(self._clock[message.sender] + 1)
+            self.longest = max(self.longest, self._clock[message.sender] + 1)
+            put(message, payload)
+
+        def received(sender, receiver):
+            result = get(sender, receiver)
+            self._clock[receiver] = max(self._clock[receiver], self._sent[sender, receiver].popleft())
+            return result
+
+        network.put, network.get = later, received
