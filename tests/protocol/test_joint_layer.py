@@ -85,7 +85,7 @@ def test_declared_bytes_and_rounds_are_the_measured_ones(holders, layer):
     measured = sum(words.numel() * words.element_size() for _, words in run.transcript)
     assert measured == total_bytes(declared)
     assert sorted(str(message) for message, _ in run.transcript) == sorted(map(str, declared))
-    # Setup: the dealer's seeds, seeds of pairs (three or more holders), E, F, the reveal; in the clear F and the reveal.
+    # Setup: the dealer's seeds, seeds of pairs (three or more holders), E, F, reveal; in the clear F and reveal.
     # Each refresh: update, product (secure), reveal.
     setup, refresh = (4 if holders == 2 else 5, 3) if layer == "secure" else (2, 2)
     assert chain.longest == setup + 2 * refresh
