@@ -70,6 +70,7 @@ def search(
     datasets: Datasets = "cora,citeseer,pubmed",
     points: Annotated[int, typer.Option(help="Random points of the grid per model.", min=1)] = 12,
     seeds: Annotated[int, typer.Option(help="Partitions that each point is judged on.", min=1, max=3)] = 1,
+    models: Annotated[str | None, typer.Option(help="Only these, e.g. VFGNN_best,pooled.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the choice to this file.")] = None,
     run_dir: RunDir = Path("runs/search"),
     workers: Workers = None,
@@ -88,6 +89,10 @@ def search(
     if preset not in searching.GRIDS:
         raise ConfigError("no grid for this preset", expected=" or ".join(searching.GRIDS), got=preset)
     names = _check_datasets(datasets)
+    known = [model.name for model in searching.MODELS[preset]]
+    wanted = known if models is None else options.parse_list(models)
+    if not wanted or set(wanted) - set(known):
+        raise ConfigError("no such model to search for", expected=", ".join(known), got=str(models))
     console = Console()
     with progress(console) as display:
         line = display.add_task("trainings", total=None, note="")
@@ -97,12 +102,14 @@ def search(
             Store(run_dir),
             count=points,
             seeds=seeds,
+            models=wanted,
             data_dir=data_dir,
             workers=workers,
             on_start=lambda total: display.update(line, total=total),
             on_done=lambda task, _: display.update(line, advance=1, note=f"{task.dataset} {task.where}"),
         )
     command = f"vfgnn reproduce search --preset {preset} --datasets {datasets} --points {points} --seeds {seeds}"
+    command += "" if models is None else f" --models {models}"
     text = searching.to_toml(chosen, command)
     if out is None:
         console.print(text, markup=False, highlight=False)

@@ -53,10 +53,17 @@ MODELS = {
 
 
 def points(preset: str, count: int) -> list[Point]:
-    """`count` random points of the preset's grid, the same ones for every model and data set."""
+    """`count` random points of the preset's grid, the same ones for every model and data set.
+
+    `best` has values of its own, which come first and have to be beaten; the paper gives ranges only.
+    """
     draw = random.Random(f"vfgnn search {preset}")  # noqa: S311 (nothing secret)
     grid = GRIDS[preset]
-    return [{key: draw.choice(values) for key, values in grid.items()} for _ in range(count)]
+    drawn: list[Point] = [{key: draw.choice(values) for key, values in grid.items()} for _ in range(count)]
+    if preset == "paper":
+        return drawn
+    own = Preset(preset).settings().model_dump()
+    return [{key: own[key] for key in grid}, *drawn]
 
 
 def tasks_of(model: Model, dataset: str, point: Point, seeds: int) -> list[Task]:
@@ -78,6 +85,7 @@ def search(
     *,
     count: int,
     seeds: int,
+    models: list[str] | None = None,
     data_dir: Path | None = None,
     workers: int | None = None,
     on_start: Callable[[int], None] | None = None,
@@ -88,6 +96,7 @@ def search(
         (dataset, model.tuned_as): [(point, tasks_of(model, dataset, point, seeds)) for point in points(preset, count)]
         for dataset in datasets
         for model in MODELS[preset]
+        if models is None or model.name in models
     }
     everything = [task for trials in plan.values() for _, tasks in trials for task in tasks]
     if on_start is not None:
