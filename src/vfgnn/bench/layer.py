@@ -27,6 +27,7 @@ from vfgnn.model.joint_layer import JointLayer
 from vfgnn.parties import schedule
 from vfgnn.parties.dealer import Dealer
 from vfgnn.randomness import insecure_seed
+from vfgnn.run.simulate import choose_device
 
 DIM, ROUNDS, WARM_UP = 64, 8, 2
 
@@ -55,6 +56,7 @@ class LayerBenchmark:
 
     shape: str
     holders: int
+    device: str
     plaintext_dense_s: float
     plaintext_csr_s: float
     online_s: float
@@ -64,23 +66,24 @@ class LayerBenchmark:
     bytes_setup: int
 
 
-def bench_layer(shape: str, *, holders: int) -> LayerBenchmark:
+def bench_layer(shape: str, *, holders: int, device: str = "cpu") -> LayerBenchmark:
     """Measure plaintext and protocol in one run; only their ratios mean anything on a noisy machine."""
     if shape not in SIZES:
         raise ConfigError("unknown shape", expected=f"one of {', '.join(SIZES)}", got=shape)
     if holders < 2:
         raise ConfigError("too few holders", expected="at least two: one has nothing to hide", got=str(holders))
-    size = SIZES[shape]
+    size, where = SIZES[shape], choose_device(device)
     x = generated_features(size)
-    run = _Refreshes(x, size, holders)
+    run = _Refreshes(x, size, holders, where)
     refresh = schedule.joint_refresh(run.federation)
     return LayerBenchmark(
         shape=shape,
         holders=holders,
-        plaintext_dense_s=_plaintext(x, sparse=False),
-        plaintext_csr_s=_plaintext(x, sparse=True),
+        device=device,
+        plaintext_dense_s=_plaintext(x, where, sparse=False),
+        plaintext_csr_s=_plaintext(x, where, sparse=True),
         online_s=run.median_seconds(ahead=True),
-        total_s=_Refreshes(x, size, holders).median_seconds(ahead=False),
+        total_s=_Refreshes(x, size, holders, where).median_seconds(ahead=False),
         bytes_online=total_bytes(message for message in refresh if message.sender != DEALER),
         bytes_offline=total_bytes(message for message in refresh if message.sender == DEALER),
         bytes_setup=total_bytes(schedule.setup_messages(run.federation)),
@@ -95,17 +98,16 @@ def generated_features(size: Size) -> torch.Tensor:
     return torch.from_numpy((there * values).astype(np.float32))
 
 
-def _plaintext(x: torch.Tensor, *, sparse: bool) -> float:
-    matrix = FeatureMatrix(x, sparse=sparse)
-    w, g = torch.randn(x.shape[1], DIM), torch.randn(x.shape[0], DIM)
-    return _median_seconds(lambda: (matrix.times(w), matrix.transpose_times(g)))
-
-
-def _median_seconds(work: Callable[[], object]) -> float:
+def _plaintext(x: torch.Tensor, device: torch.device, *, sparse: bool) -> float:
+    matrix = FeatureMatrix(x, sparse=sparse).to(torch.float32, device)
+    w, g = torch.randn(x.shape[1], DIM, device=device), torch.randn(x.shape[0], DIM, device=device)
     seconds = []
     for _ in range(WARM_UP + ROUNDS):
         began = time.perf_counter()
-        work()
+        matrix.times(w)
+        matrix.transpose_times(g)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - began)
     return median(seconds[WARM_UP:])
 
@@ -113,7 +115,7 @@ def _median_seconds(work: Callable[[], object]) -> float:
 class _Refreshes:
     """Holders and dealer on the in-memory channel, doing nothing but refreshing h0."""
 
-    def __init__(self, x: torch.Tensor, size: Size, holders: int) -> None:
+    def __init__(self, x: torch.Tensor, size: Size, holders: int, device: torch.device) -> None:
         names = holder_names(holders)
         columns = deal(size.columns, check_proportions(None, holders), np.random.default_rng(0))
         parts = [x[:, torch.from_numpy(mine)] for mine in columns]
@@ -127,9 +129,8 @@ class _Refreshes:
         )
         self._network = InMemoryNetwork()
         self._channels = {name: self._network.channel(name) for name in (*names, DEALER)}
-        cpu = torch.device("cpu")
         self._layers = {
-            name: JointLayer(self.federation, self._channels[name], part, seed=insecure_seed(i), device=cpu)
+            name: JointLayer(self.federation, self._channels[name], part, seed=insecure_seed(i), device=device)
             for i, (name, part) in enumerate(zip(names, parts, strict=True))
         }
         self._dealer = Dealer(self.federation, self._channels[DEALER], seed=insecure_seed(99))

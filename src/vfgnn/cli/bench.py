@@ -19,6 +19,7 @@ def group() -> None:
 def layer(
     shape: Annotated[str, typer.Option(help="cora, citeseer, pubmed or arxiv.")] = "pubmed",
     holders: options.Holders = 2,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     json: options.Json = None,
 ) -> None:
     """The joint layer, forward and backward, beside plaintext float32.
@@ -30,7 +31,7 @@ def layer(
     from vfgnn.bench.layer import bench_layer
     from vfgnn.report.console import show_layer_benchmark, write_json
 
-    result = bench_layer(shape, holders=holders)
+    result = bench_layer(shape, holders=holders, device=device)
     show_layer_benchmark(Console(), result)
     write_json(json, asdict(result))
 

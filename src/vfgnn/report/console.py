@@ -126,7 +126,7 @@ def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:
 
 def show_layer_benchmark(console: Console, result: LayerBenchmark) -> None:
     """Seconds and ratios to plaintext dense."""
-    table = Table(title=f"one joint layer, {result.shape}, {result.holders} holders, d = 64")
+    table = Table(title=f"one joint layer, {result.shape}, {result.holders} holders, d = 64, {result.device}")
     table.add_column("")
     table.add_column("ms", justify="right")
     table.add_column("ratio", justify="right")
