@@ -42,9 +42,17 @@ class DenseMatrix:
 
 @numba.njit(nogil=True, cache=True, fastmath=False)
 def _times(indptr: Array, indices: Array, values: Array, w: Array, out: Array, begin: int, end: int) -> None:
+    # Four entries at a time: the row of the result is loaded and stored once for all of them.
     for row in range(begin, end):
         out[row, :] = 0
-        for k in range(indptr[row], indptr[row + 1]):
+        first, after = indptr[row], indptr[row + 1]
+        fours = first + (after - first) // 4 * 4
+        for k in range(first, fours, 4):
+            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
+            c0, c1, c2, c3 = indices[k], indices[k + 1], indices[k + 2], indices[k + 3]
+            for j in range(w.shape[1]):
+                out[row, j] += v0 * w[c0, j] + v1 * w[c1, j] + v2 * w[c2, j] + v3 * w[c3, j]
+        for k in range(fours, after):
             value = values[k]
             column = indices[k]
             for j in range(w.shape[1]):
