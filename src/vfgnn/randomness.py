@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 SEED_BYTES = 32
+ZEROS = memoryview(bytes(2**20))
 
 
 def new_seed() -> bytes:
@@ -48,9 +49,12 @@ class Stream:
 
     def words(self, *shape: int) -> torch.Tensor:
         """int64 words, uniform over Z_2^64."""
-        count = int(np.prod(shape, dtype=np.int64))
-        buffer = bytearray(self._encryptor.update(bytes(8 * count)))
-        return torch.frombuffer(buffer, dtype=torch.int64).reshape(shape) if count else torch.empty(shape).long()
+        words = torch.empty(shape, dtype=torch.int64)
+        room = words.numpy().reshape(-1).view(np.uint8).data
+        for at in range(0, len(room), len(ZEROS)):  # the key stream is the encryption of zeros, written in place
+            part = room[at : at + len(ZEROS)]
+            self._encryptor.update_into(ZEROS[: len(part)], part)
+        return words
 
     def uniform(self, *shape: int, bound: float) -> torch.Tensor:
         """float64 values, uniform on the 2^53 points of [-bound, bound)."""

@@ -178,9 +178,9 @@ class JointLayer:
 
     def _prepare_next(self) -> None:
         """Let the next refresh's masks and E V be computed while this step goes on."""
-        if self._products is not None and self.reveals:
-            self._products.prepare("backward", self._refreshes + 1)
-            self._products.prepare("forward", self._refreshes + 1)
+        if self._products is not None and self._refreshes < self._federation.settings.trained_joint_epochs:
+            for direction in ("backward", "forward"):
+                self._products.prepare(direction, self._refreshes + 1, self._federation.publishers)
 
     def _reveal(self, share: torch.Tensor) -> torch.Tensor | None:
         """Sum of all holders' shares at the holders with edges, as float64.
@@ -199,7 +199,8 @@ class JointLayer:
             if sender != me:
                 share = channel.receive(sender, Kind.H0_SHARE).to(self._device).add_(share)
         h0 = H0.decode(share)
-        if float(h0.abs().max()) > H0_BOUND:
+        smallest, largest = torch.aminmax(h0)
+        if float(largest) > H0_BOUND or float(smallest) < -H0_BOUND:
             raise Overflow(
                 "h0 is too large for the ring",
                 expected=f"at most {H0_BOUND:g}",

@@ -35,8 +35,8 @@ class FixedPoint:
         """Words of finite values within the bound; `what` names them in the error."""
         if not values.numel():
             return values.to(torch.int64)
-        largest = float(values.abs().max())
-        if not largest <= self.bound:  # also when it is NaN
+        smallest, largest = torch.aminmax(values)
+        if not (float(largest) <= self.bound and float(smallest) >= -self.bound):  # also when one is NaN
             beyond = int((~(values.abs() <= self.bound)).sum())
             raise DataError(
                 f"{what} cannot be encoded",
@@ -44,11 +44,11 @@ class FixedPoint:
                 got=f"{beyond} value(s) that are not",
                 hint="scale the values, or raise the bound in the federation file",
             )
-        return torch.round(values.double() * 2.0**self.fraction_bits).to(torch.int64)
+        return torch.mul(values.double(), 2.0**self.fraction_bits).round_().to(torch.int64)
 
     def decode(self, words: torch.Tensor) -> torch.Tensor:
         """float64 values of words."""
-        return words.double() * 2.0**-self.fraction_bits
+        return words.double().mul_(2.0**-self.fraction_bits)
 
 
 def feature_bits(*, integer: bool) -> int:

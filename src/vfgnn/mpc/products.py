@@ -45,11 +45,13 @@ class Shape:
     columns: Mapping[str, int]
 
 
+@dataclass(frozen=True)
 class Prepared:
-    """This holder's masks V and products E V of one number, for every other owner."""
+    """What a holder can compute before a product: masks V and E V for every other owner, and its own sum of masks Z."""
 
-    def __init__(self, v: dict[str, torch.Tensor], ev: dict[str, torch.Tensor]) -> None:
-        self.v, self.ev = v, ev
+    v: dict[str, torch.Tensor]
+    ev: dict[str, torch.Tensor]
+    z: torch.Tensor | None
 
 
 class PrivateProducts:
@@ -99,79 +101,74 @@ class PrivateProducts:
     ) -> torch.Tensor:
         """A share of sum_k X_k B_k [nodes, d] from shares `blocks` of B_k; the holders in `senders` have one."""
         me, sends = self._channel.party, self._channel.party in senders
-        size = (self._shape.nodes, self._shape.dim)
-        prepared = self._claim("forward", counter) if sends else None
+        prepared = self._claim("forward", counter, senders)
         if sends:
             for owner in self._others:
-                block = blocks[owner] if prepared is None else blocks[owner] - prepared.v[owner]
-                self._channel.send(owner, kind, block)
-        share: torch.Tensor | None = None
-        if self._x is not None and me in self._shape.columns:
-            share = self._x.times(self._plus_received(blocks[me], kind, senders))
-            share = self._add_results(share, "forward", counter, senders, size)
-        if prepared is not None and self._others:
-            share = _sum([share, *prepared.ev.values(), self._receive(DEALER, Kind.CORRECTION_FORWARD)])
-        return torch.zeros(size, dtype=torch.int64, device=self._device) if share is None else share
+                self._channel.send(owner, kind, _masked(blocks[owner], prepared.v.get(owner)))
+        parts: list[torch.Tensor | None] = []
+        if self._x is not None:
+            parts = [self._x.times(self._plus_received(blocks[me], kind, senders)), prepared.z]
+        if sends and prepared.ev:
+            parts += [*prepared.ev.values(), self._receive(DEALER, Kind.CORRECTION_FORWARD)]
+        size = (self._shape.nodes, self._shape.dim)
+        return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self._device)
 
     def backward(
         self, encoded: Mapping[str, torch.Tensor] | None, *, senders: Sequence[str], counter: int
     ) -> dict[str, torch.Tensor]:
         """Shares of X_k^T B for each k, from this holder's additive part of B in k's words (None: it has no part)."""
-        me, sends = self._channel.party, encoded is not None
-        prepared = self._claim("backward", counter) if sends else None
+        me = self._channel.party
+        prepared = self._claim("backward", counter, senders)
         if encoded is not None:
             for owner in self._others:
-                part = encoded[owner] if prepared is None else encoded[owner] - prepared.v[owner]
-                self._channel.send(owner, Kind.JOINT_UPDATE, part)
+                self._channel.send(owner, Kind.JOINT_UPDATE, _masked(encoded[owner], prepared.v.get(owner)))
         shares: dict[str, torch.Tensor] = {}
-        if self._x is not None and me in self._shape.columns:
+        if self._x is not None:
             own = None if encoded is None else encoded[me]
-            share = self._x.transpose_times(self._plus_received(own, Kind.JOINT_UPDATE, senders))
-            size = (self._shape.columns[me], self._shape.dim)
-            shares[me] = self._add_results(share, "backward", counter, senders, size)
-        if prepared is not None and self._others:
+            product = self._x.transpose_times(self._plus_received(own, Kind.JOINT_UPDATE, senders))
+            shares[me] = _sum([product, prepared.z])
+        if encoded is not None and prepared.ev:
             correction = self._receive(DEALER, Kind.CORRECTION_BACKWARD)
             parts = torch.split(correction, [self._shape.columns[owner] for owner in self._others])
             for owner, part in zip(self._others, parts, strict=True):
                 shares[owner] = prepared.ev[owner] + part
         return shares
 
-    def prepare(self, direction: Direction, counter: int) -> None:
-        """Begin to compute V and E V of a coming product in the background, if there is room."""
+    def prepare(self, direction: Direction, counter: int, senders: Sequence[str]) -> None:
+        """Begin to compute what a coming product needs in the background, if there is room."""
         if self._worker is not None and len(self._ahead) < 2 * AHEAD and (direction, counter) not in self._ahead:
-            self._ahead[direction, counter] = self._worker.submit(self._prepare, direction, counter)
+            self._ahead[direction, counter] = self._worker.submit(self._prepare, direction, counter, senders)
 
     @property
     def ahead(self) -> list[Future[Prepared]]:
         """What is being computed ahead."""
         return list(self._ahead.values())
 
-    def _claim(self, direction: Direction, counter: int) -> Prepared | None:
-        """The masks of one product; the number is spent, on disk, before they are used."""
+    def _claim(self, direction: Direction, counter: int, senders: Sequence[str]) -> Prepared:
+        """The masks of one product; its number is spent, on disk, before they are used."""
         if self._masks is None:
-            return None
+            return Prepared({}, {}, None)
         self._counters.take(direction, counter)
-        self.prepare(direction, counter)
+        self.prepare(direction, counter, senders)
         waiting = self._ahead.pop((direction, counter), None)
-        return self._prepare(direction, counter) if waiting is None else waiting.result()
+        return self._prepare(direction, counter, senders) if waiting is None else waiting.result()
 
-    def _prepare(self, direction: Direction, counter: int) -> Prepared:
-        v, ev = {}, {}
-        for owner in self._others if self._masks is not None else ():
-            rows = self._shape.columns[owner] if direction == "forward" else self._shape.nodes
-            words = self._masks.operand(owner, direction, counter, (rows, self._shape.dim))  # type: ignore[union-attr]
-            v[owner] = words.to(self._device)
+    def _prepare(self, direction: Direction, counter: int, senders: Sequence[str]) -> Prepared:
+        masks, me, shape = self._masks, self._channel.party, self._shape
+        v, ev = dict[str, torch.Tensor](), dict[str, torch.Tensor]()
+        if masks is None:
+            return Prepared(v, ev, None)
+        for owner in self._others if me in senders else ():
+            rows = shape.columns[owner] if direction == "forward" else shape.nodes
+            v[owner] = masks.operand(owner, direction, counter, (rows, shape.dim)).to(self._device)
             masked = self._masked[owner]
             ev[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
-        return Prepared(v, ev)
-
-    def _add_results(
-        self, share: torch.Tensor, direction: Direction, counter: int, senders: Sequence[str], size: tuple[int, int]
-    ) -> torch.Tensor:
-        for other in senders:
-            if self._masks is not None and other != self._channel.party:
-                share += self._masks.result(other, direction, counter, size).to(self._device)
-        return share
+        results: list[torch.Tensor | None] = []
+        if me in shape.columns:
+            size = (shape.nodes if direction == "forward" else shape.columns[me], shape.dim)
+            others = [other for other in senders if other != me]
+            results = [masks.result(other, direction, counter, size).to(self._device) for other in others]
+        return Prepared(v, ev, _sum(results) if results else None)
 
     def _plus_received(self, own: torch.Tensor | None, kind: Kind, senders: Sequence[str]) -> torch.Tensor:
         received = [self._receive(sender, kind) for sender in senders if sender != self._channel.party]
@@ -184,6 +181,11 @@ class PrivateProducts:
         """End the background thread."""
         if self._worker is not None:
             self._worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _masked(part: torch.Tensor, v: torch.Tensor | None) -> torch.Tensor:
+    """Part - V, in V's memory: a mask is used once. Without masks the part itself."""
+    return part if v is None else torch.sub(part, v, out=v)
 
 
 def _sum(parts: Sequence[torch.Tensor | None]) -> torch.Tensor:
