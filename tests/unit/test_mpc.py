@@ -80,9 +80,10 @@ def test_a_number_is_used_once_even_after_a_restart(tmp_path):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_dense_products_wrap_around(threads):
-    a = Stream(insecure_seed(1), "a").words(7, 5)
-    b, g = Stream(insecure_seed(1), "b").words(5, 4), Stream(insecure_seed(1), "g").words(7, 4)
+@pytest.mark.parametrize(("rows", "columns"), [(7, 5), (1, 1), (8, 4), (19, 9), (3, 0)])
+def test_dense_products_wrap_around(rows, columns, threads):
+    a = Stream(insecure_seed(1), "a").words(rows, columns)
+    b, g = Stream(insecure_seed(1), "b").words(columns, 4), Stream(insecure_seed(1), "g").words(rows, 4)
     matrix = DenseMatrix(a, threads=threads)
     exact = [[sum(int(x) * int(y) for x, y in zip(row, column, strict=True)) for column in b.t()] for row in a]
     wrapped = [[(value + 2**63) % 2**64 - 2**63 for value in row] for row in exact]

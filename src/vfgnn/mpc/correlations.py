@@ -16,6 +16,7 @@ from typing import Literal
 import torch
 
 from vfgnn.errors import CorrelationReused
+from vfgnn.mpc.kernels import DenseMatrix
 from vfgnn.randomness import Stream
 
 Direction = Literal["forward", "backward"]  # X_k B, or X_k^T B
@@ -76,8 +77,7 @@ class Dealt:
 
     def __init__(self, masks: Mapping[str, Masks], columns: Mapping[str, int], nodes: int, dim: int) -> None:
         self._masks, self._columns, self._nodes, self._dim = masks, columns, nodes, dim
-        self._u = {owner: masks[owner].features(nodes, count) for owner, count in columns.items()}
-        self._u_transposed = {owner: u.t().contiguous() for owner, u in self._u.items()}
+        self._u = {owner: DenseMatrix(masks[owner].features(nodes, count)) for owner, count in columns.items()}
 
     def correction(self, receiver: str, direction: Direction, counter: int) -> torch.Tensor:
         """Forward: sum over owners of U V - Z [nodes, d]. Backward: U^T V - Z of all owners, stacked [sum p, d]."""
@@ -85,13 +85,11 @@ class Dealt:
         for owner, columns in self._columns.items():
             if owner == receiver:
                 continue
-            if direction == "forward":
-                product, before, after = self._u[owner], (columns, self._dim), (self._nodes, self._dim)
-            else:
-                product, before, after = self._u_transposed[owner], (self._nodes, self._dim), (columns, self._dim)
+            u, narrow, wide = self._u[owner], (columns, self._dim), (self._nodes, self._dim)
+            before, after = (narrow, wide) if direction == "forward" else (wide, narrow)
             v = self._masks[receiver].operand(owner, direction, counter, before)
             z = self._masks[owner].result(receiver, direction, counter, after)
-            parts.append((product @ v).sub_(z))
+            parts.append((u.times(v) if direction == "forward" else u.transpose_times(v)).sub_(z))
         if direction == "backward":
             return torch.cat(parts)
         total = parts[0]
