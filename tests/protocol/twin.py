@@ -1,7 +1,5 @@
 """The same split computation in ONE autograd graph: what the parties, who only exchange messages, must equal."""
 
-import copy
-
 import torch
 import torch.nn.functional as F
 
@@ -18,7 +16,7 @@ def party_seed(seed, party):
 
 
 class Twin:
-    """Copies of all parties' modules, the shared weights as one parameter, one loss, one backward."""
+    """Modules as fresh parties have them, the shared weights as one parameter, one loss, one backward."""
 
     def __init__(self, holdings, labels, settings, seed):
         parties = build(holdings, labels, settings, seed=seed)
@@ -33,9 +31,9 @@ class Twin:
             name: randomness.generator(party_seed(seed, name), "sampled neighbours") for name in publishers
         }
         self.dropout = randomness.generator(party_seed(seed, "server"), "dropout")
-        self.modules = {name: copy.deepcopy(self.holders[name].modules) for name in publishers}
-        self.network = copy.deepcopy(parties.server.network)
-        self.output = copy.deepcopy(parties.label_holder.output)
+        self.modules = {name: self.holders[name].modules for name in publishers}
+        self.network = parties.server.network
+        self.output = parties.label_holder.output
         self.x = torch.cat([holding.x.double() for holding in holdings], dim=1)
         local = [*self.network.parameters(), *self.output.parameters()]
         local += [weight for modules in self.modules.values() for weight in modules.parameters()]
