@@ -81,6 +81,17 @@ def test_bad_data_is_refused():
         vfgnn.simulate(random_graph(), holders=0)
 
 
+@pytest.mark.slow
+def test_citeseer_through_the_whole_protocol():
+    """The preset's own run on a real graph: every loss and every logit is that of the clear layer."""
+    secure, clear = (
+        vfgnn.simulate("citeseer", compare=False, joint_layer=layer) for layer in ("secure", "insecure_clear")
+    )
+    assert secure.federated == clear.federated
+    assert torch.equal(secure.logits, clear.logits)
+    assert secure.test_accuracy > 0.69
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("gnn", ["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp"])
