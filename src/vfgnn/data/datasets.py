@@ -52,7 +52,9 @@ def _load_planetoid(name: str, roots: list[Path]) -> Data:
         return _load_embedded_citeseer()
     try:
         _download_planetoid(name, folders[-1])
-    except OSError as error:
+    except DataError:
+        raise
+    except Exception as error:  # whatever the network raises, the advice is the same
         raise DataError(
             f"{name} was not found and could not be downloaded",
             where=", ".join(map(str, folders)),

@@ -1,7 +1,7 @@
 """The joint first layer (paper 3.2 and Algorithm 3): h0 = [X_1 | ... | X_I] W with W additively shared.
 
 Runs among the holders, with the dealer's masks. What leaves a holder is uniform to its receiver, except the reveal: the
-holders with edges learn h0, and nothing else. Nothing goes to the server, nothing but nothing to the dealer.
+holders with edges learn h0, and nothing else. Nothing goes to the server or to the dealer.
 Setup   1. seeds from the dealer; E_k = X_k - U_k to all other holders, once
         2. shares of H_0 = X W_0 (products.forward)                        3. reveal H_0
 Refresh 1. shares of P_k = X_k^T Q for each k (products.backward)
@@ -18,6 +18,7 @@ import torch
 from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.config import DEALER, Federation
+from vfgnn.data.holdings import SPARSE_BELOW
 from vfgnn.errors import Overflow
 from vfgnn.messages import Kind
 from vfgnn.model.optimisers import SharedMomentum
@@ -35,7 +36,6 @@ from vfgnn.mpc.products import Matrix, Prepared, PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing
 from vfgnn.randomness import Stream
 
-SPARSE_BELOW = 0.25  # below about this density a CSR product beats a dense one
 WEIGHT_BOUND = 16.0  # of a share of W_0: Glorot's bound is far below
 H0 = FixedPoint(H0_BITS, H0_BOUND)
 
@@ -91,18 +91,16 @@ class JointLayer:
 
         Reveals: H_0 to the holders with edges.
         """
-        federation, channel = self._federation, self._channel
-        self._set_up_products()
+        federation = self._federation
+        products = self._products = self._set_up_products()
         blocks = {
             owner: FixedPoint(weight_bits(self._bits[owner]), WEIGHT_BOUND).encode(
                 share.to(self._device), "a share of W_0"
             )
             for owner, share in draw_weight_share(federation, self._seed).items()
         }
-        if self._products is None:
-            raise Overflow("the joint layer was not set up", where=f"party {channel.party}")
-        share = self._products.forward(blocks, kind=Kind.JOINT_WEIGHTS, senders=federation.holder_names, counter=0)
-        self._prepare_next()
+        share = products.forward(blocks, kind=Kind.JOINT_WEIGHTS, senders=federation.holder_names, counter=0)
+        self._prepare_next(products)
         self._first = self._reveal(share)
         return None if self._first is None else self._first.clone()
 
@@ -111,14 +109,16 @@ class JointLayer:
 
         Reveals: h0 to the holders with edges.
         """
-        if self._products is None:
-            raise Overflow("the joint layer was not set up", where=f"party {self._channel.party}")
+        products = self._products
+        if products is None:
+            raise RuntimeError("initialise() comes first")
         self._refreshes += 1
         senders, counter = self._federation.publishers, self._refreshes
-        blocks = self._products.backward(self._encoded_updates(), senders=senders, counter=counter)
-        receivers = senders if self._federation.dealt else ()
-        share = self._products.forward(blocks, kind=Kind.JOINT_PRODUCT, senders=receivers, counter=counter)
-        self._prepare_next()
+        blocks = products.backward(self._encoded_updates(), senders=senders, counter=counter)
+        # Without masks P_k is all at k: nobody else has a share of it to send.
+        with_shares = senders if self._federation.dealt else ()
+        share = products.forward(blocks, kind=Kind.JOINT_PRODUCT, senders=with_shares, counter=counter)
+        self._prepare_next(products)
         moved = self._reveal(share)
         if moved is None or self._first is None:
             return None
@@ -133,7 +133,7 @@ class JointLayer:
         if self._products is not None:
             self._products.close()
 
-    def _set_up_products(self) -> None:
+    def _set_up_products(self) -> PrivateProducts:
         """Seeds from the dealer and for each pair, then the masked features."""
         federation, channel, me = self._federation, self._channel, self._channel.party
         masks, pair_seeds = None, dict[str, bytes]()
@@ -143,7 +143,7 @@ class JointLayer:
             pair_seeds = self._exchange_pair_seeds()
         self._zeros = ZeroSharing(me, federation.holder_names, pair_seeds)
         columns = {holder.name: holder.features for holder in federation.feature_holders}
-        self._products = PrivateProducts(
+        products = PrivateProducts(
             channel,
             Shape(federation.nodes, federation.settings.dim, columns),
             ring_matrix(self._x_ring, self._device) if me in columns else None,
@@ -151,7 +151,8 @@ class JointLayer:
             masks=masks,
             device=self._device,
         )
-        self._products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self._device))
+        products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self._device))
+        return products
 
     def _exchange_pair_seeds(self) -> dict[str, bytes]:
         """One fresh seed for each pair of holders, if there are three or more; the earlier one draws it."""
@@ -176,11 +177,11 @@ class JointLayer:
                 by_bits[encoding.fraction_bits] = encoding.encode(self.momentum.q, "an update of W")
         return {owner: by_bits[encoding.fraction_bits] for owner, encoding in self._updates.items()}
 
-    def _prepare_next(self) -> None:
+    def _prepare_next(self, products: PrivateProducts) -> None:
         """Let the next refresh's masks and E V be computed while this step goes on."""
-        if self._products is not None and self._refreshes < self._federation.settings.trained_joint_epochs:
+        if self._refreshes < self._federation.settings.trained_joint_epochs:
             for direction in ("backward", "forward"):
-                self._products.prepare(direction, self._refreshes + 1, self._federation.publishers)
+                products.prepare(direction, self._refreshes + 1, self._federation.publishers)
 
     def _reveal(self, share: torch.Tensor) -> torch.Tensor | None:
         """Sum of all holders' shares at the holders with edges, as float64.
