@@ -158,8 +158,8 @@ class InMemoryNetwork:
 
     def get(self, sender: str, receiver: str) -> tuple[Declared, torch.Tensor]:
         """Wait until the link has a message."""
-        link = self._queues[sender, receiver]
         with self._changed:
+            link = self._queues[sender, receiver]  # inside the lock: two threads must not each make a queue for it
             self._changed.wait_for(lambda: link or self._failure)
             if self._failure is not None:
                 raise ChannelClosed(f"{sender} ended before its message came", where=f"party {receiver}")

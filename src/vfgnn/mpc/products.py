@@ -47,11 +47,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a holder can compute before a product: masks V and E V for every other owner, and its own sum of masks Z."""
+    """What a holder can compute before a product: masks V, and the parts of its shares that need no secret of the step.
+
+    Backward: E^T V for every other owner, and the sum of its masks Z for itself. Forward: the sum of all of these.
+    """
 
     v: dict[str, torch.Tensor]
-    ev: dict[str, torch.Tensor]
-    z: torch.Tensor | None
+    parts: dict[str, torch.Tensor]
 
 
 class PrivateProducts:
@@ -105,11 +107,11 @@ class PrivateProducts:
         if sends:
             for owner in self._others:
                 self._channel.send(owner, kind, _masked(blocks[owner], prepared.v.get(owner)))
-        parts: list[torch.Tensor | None] = []
+        parts = list(prepared.parts.values())
         if self._x is not None:
-            parts = [self._x.times(self._plus_received(blocks[me], kind, senders)), prepared.z]
-        if sends and prepared.ev:
-            parts += [*prepared.ev.values(), self._receive(DEALER, Kind.CORRECTION_FORWARD)]
+            parts.append(self._x.times(self._plus_received(blocks[me], kind, senders)))
+        if prepared.v:
+            parts.append(self._receive(DEALER, Kind.CORRECTION_FORWARD))
         size = (self._shape.nodes, self._shape.dim)
         return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self._device)
 
@@ -126,12 +128,12 @@ class PrivateProducts:
         if self._x is not None:
             own = None if encoded is None else encoded[me]
             product = self._x.transpose_times(self._plus_received(own, Kind.JOINT_UPDATE, senders))
-            shares[me] = _sum([product, prepared.z])
-        if encoded is not None and prepared.ev:
+            shares[me] = _sum([product, prepared.parts.get(me)])
+        if prepared.v:
             correction = self._receive(DEALER, Kind.CORRECTION_BACKWARD)
             parts = torch.split(correction, [self._shape.columns[owner] for owner in self._others])
             for owner, part in zip(self._others, parts, strict=True):
-                shares[owner] = prepared.ev[owner] + part
+                shares[owner] = prepared.parts[owner].add_(part)
         return shares
 
     def prepare(self, direction: Direction, counter: int, senders: Sequence[str]) -> None:
@@ -147,7 +149,7 @@ class PrivateProducts:
     def _claim(self, direction: Direction, counter: int, senders: Sequence[str]) -> Prepared:
         """The masks of one product; its number is spent, on disk, before they are used."""
         if self._masks is None:
-            return Prepared({}, {}, None)
+            return Prepared({}, {})
         self._counters.take(direction, counter)
         self.prepare(direction, counter, senders)
         waiting = self._ahead.pop((direction, counter), None)
@@ -155,20 +157,21 @@ class PrivateProducts:
 
     def _prepare(self, direction: Direction, counter: int, senders: Sequence[str]) -> Prepared:
         masks, me, shape = self._masks, self._channel.party, self._shape
-        v, ev = dict[str, torch.Tensor](), dict[str, torch.Tensor]()
+        v, parts = dict[str, torch.Tensor](), dict[str, torch.Tensor]()
         if masks is None:
-            return Prepared(v, ev, None)
+            return Prepared(v, parts)
         for owner in self._others if me in senders else ():
             rows = shape.columns[owner] if direction == "forward" else shape.nodes
             v[owner] = masks.operand(owner, direction, counter, (rows, shape.dim)).to(self._device)
             masked = self._masked[owner]
-            ev[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
-        results: list[torch.Tensor | None] = []
-        if me in shape.columns:
+            parts[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
+        others = [other for other in senders if other != me]
+        if me in shape.columns and others:
             size = (shape.nodes if direction == "forward" else shape.columns[me], shape.dim)
-            others = [other for other in senders if other != me]
-            results = [masks.result(other, direction, counter, size).to(self._device) for other in others]
-        return Prepared(v, ev, _sum(results) if results else None)
+            parts[me] = _sum([masks.result(other, direction, counter, size).to(self._device) for other in others])
+        if direction == "forward" and parts:
+            parts = {me: _sum(list(parts.values()))}
+        return Prepared(v, parts)
 
     def _plus_received(self, own: torch.Tensor | None, kind: Kind, senders: Sequence[str]) -> torch.Tensor:
         received = [self._receive(sender, kind) for sender in senders if sender != self._channel.party]
