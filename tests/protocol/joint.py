@@ -79,4 +79,4 @@ class Run:
             channel.enter("refresh", schedule.joint_refresh(self.federation))
             self.dealer.forward(schedule.Step(number, refresh=True, trains_joint=True, evaluates=False, last=False))
         channel.finish()
-        self.dealer.predict()
+        self.dealer.close()

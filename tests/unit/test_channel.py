@@ -106,7 +106,7 @@ def test_the_first_failure_ends_all():
     a, b = network.channel("a"), network.channel("b")
     for end in (a, b):
         end.enter("forward", [ONE])
-    seen = []
+    seen, before = [], threading.active_count()
 
     def fails():
         raise ValueError("mine")
@@ -121,4 +121,4 @@ def test_the_first_failure_ends_all():
     with pytest.raises(ValueError, match="mine"):
         network.run({"a": fails, "b": waits})
     assert seen == ["closed"]
-    assert threading.active_count() == 1
+    assert threading.active_count() <= before

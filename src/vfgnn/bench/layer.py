@@ -177,4 +177,4 @@ class _Refreshes:
                 self._dealer.wait()
                 self._together.wait()
                 self._together.wait()
-        self._dealer.predict()
+        self._dealer.close()

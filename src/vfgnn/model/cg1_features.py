@@ -34,6 +34,9 @@ class InitialEmbedding(Protocol):
     def load(self, state: dict[str, torch.Tensor]) -> None:
         """Come back to it."""
 
+    def close(self) -> None:
+        """End what runs in the background."""
+
 
 def structural_features(holding: Holding) -> torch.Tensor:
     """What a holder without columns can say of a node by itself: that it is there, and how many edges it has."""
@@ -70,6 +73,9 @@ class IndividualEmbedding(nn.Module):
     def load(self, state: dict[str, torch.Tensor]) -> None:
         """Nothing beyond the module's own weights."""
 
+    def close(self) -> None:
+        """Nothing runs in the background."""
+
 
 class CollaborativeEmbedding:
     """h0 = X W with W shared by all holders; a leaf of this holder's autograd graph, so that G_i = h0.grad."""
@@ -102,10 +108,13 @@ class CollaborativeEmbedding:
         return {"h0": self._h0.detach(), "q": momentum.q.clone(), "a": torch.tensor(momentum.a, dtype=torch.float64)}
 
     def load(self, state: dict[str, torch.Tensor]) -> None:
-        """Back to the h0 and the part of the shared weights of `state`: training is over."""
-        self._layer.close()
+        """Back to the h0 and the part of the shared weights of `state`."""
         if state:
             self._h0, self._layer.momentum.q, self._layer.momentum.a = state["h0"], state["q"], float(state["a"])
+
+    def close(self) -> None:
+        """End what the layer computes ahead."""
+        self._layer.close()
 
     def _keep(self, h0: torch.Tensor | None) -> None:
         self._h0 = None if h0 is None else h0.to(self._dtype)

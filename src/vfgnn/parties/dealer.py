@@ -95,5 +95,8 @@ class Dealer:
         """Nothing: the dealer has no weights."""
 
     def predict(self) -> None:
-        """No masks are needed any more."""
+        """Nothing: no masks are needed any more."""
+
+    def close(self) -> None:
+        """End the background thread."""
         self._worker.shutdown(wait=False, cancel_futures=True)

@@ -157,3 +157,7 @@ class Holder:
             with torch.no_grad():
                 h_local = self._local_embeddings(h0, None, self._neighbourhoods(None, None))
             self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, h_local)
+
+    def close(self) -> None:
+        """End what the joint layer computes ahead."""
+        self.features.close()

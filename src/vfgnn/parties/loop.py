@@ -64,9 +64,19 @@ class Party(Protocol):
     def predict(self) -> None:
         """This role's part of a forward pass over all nodes."""
 
+    def close(self) -> None:
+        """End what runs in the background, however the run ended."""
+
 
 def train(party: Party) -> None:
     """From setup to the predictions with the best epoch's weights."""
+    try:
+        _train(party)
+    finally:
+        party.close()
+
+
+def _train(party: Party) -> None:
     federation, channel = party.federation, party.channel
     channel.enter("setup", schedule.setup_messages(federation))
     party.set_up()

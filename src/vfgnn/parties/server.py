@@ -102,3 +102,6 @@ class Server:
         Reveals: z_L of all nodes to the label holder.
         """
         self._send_evaluated(self._receive_rows())
+
+    def close(self) -> None:
+        """Nothing runs in the background."""
