@@ -9,14 +9,12 @@ lacks the Z of the holder with the features.
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import torch
 
 from vfgnn.errors import CorrelationReused
-from vfgnn.mpc.kernels import DenseMatrix
 from vfgnn.randomness import Stream
 
 Direction = Literal["forward", "backward"]  # X_k B, or X_k^T B
@@ -70,29 +68,3 @@ class Masks:
 
     def __repr__(self) -> str:
         return f"Masks(holder={self._holder!r})"
-
-
-class Dealt:
-    """The dealer's side: the corrections of every product."""
-
-    def __init__(self, masks: Mapping[str, Masks], columns: Mapping[str, int], nodes: int, dim: int) -> None:
-        self._masks, self._columns, self._nodes, self._dim = masks, columns, nodes, dim
-        self._u = {owner: DenseMatrix(masks[owner].features(nodes, count)) for owner, count in columns.items()}
-
-    def correction(self, receiver: str, direction: Direction, counter: int) -> torch.Tensor:
-        """Forward: sum over owners of U V - Z [nodes, d]. Backward: U^T V - Z of all owners, stacked [sum p, d]."""
-        parts = []
-        for owner, columns in self._columns.items():
-            if owner == receiver:
-                continue
-            u, narrow, wide = self._u[owner], (columns, self._dim), (self._nodes, self._dim)
-            before, after = (narrow, wide) if direction == "forward" else (wide, narrow)
-            v = self._masks[receiver].operand(owner, direction, counter, before)
-            z = self._masks[owner].result(receiver, direction, counter, after)
-            parts.append((u.times(v) if direction == "forward" else u.transpose_times(v)).sub_(z))
-        if direction == "backward":
-            return torch.cat(parts)
-        total = parts[0]
-        for part in parts[1:]:
-            total += part
-        return total

@@ -12,7 +12,8 @@ from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.config import Federation
 from vfgnn.messages import Kind
-from vfgnn.mpc.correlations import Dealt, Direction, Masks
+from vfgnn.mpc.correlations import Direction, Masks
+from vfgnn.mpc.dealing import Dealt
 from vfgnn.parties.loop import Decision
 from vfgnn.parties.schedule import Rows, Step
 
