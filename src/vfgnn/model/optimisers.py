@@ -31,7 +31,7 @@ class LocalOptimiser:
 
 @dataclass(repr=False)
 class SharedMomentum:
-    """A holder's part of W_t = a_t W_0 - X^T Q_t, with Q = sum_i Q_i and no share ever rounded or multiplied.
+    """A holder's part of W_t = a_t W_0 - X^T Q_t, with Q = sum_i Q_i: nothing is truncated, nothing adds up.
 
     SGD with momentum, Nesterov and coupled weight decay is linear: the shared weights' step is a step of each holder's
     own Q_i, in float64, and of the public scalars a and b. The velocity of W is X^T N + b W_0.

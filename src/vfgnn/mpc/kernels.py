@@ -2,7 +2,6 @@
 
 All kernels walk the left matrix by rows, several entries at a time, so that a row of the result is loaded and stored
 once for all of them; transposed products sum into a small result that stays in the cache, and need no stored transpose.
-Twice as fast as torch's integer product for d = 32, a quarter faster for d = 64.
 Runs at the holders and the dealer. Nothing leaves.
 """
 
