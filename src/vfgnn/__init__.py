@@ -5,17 +5,19 @@ The Python API is loaded when it is used, so that `import vfgnn` costs nothing.
 
 from typing import TYPE_CHECKING
 
+from vfgnn.version import __version__
+
 if TYPE_CHECKING:
     from vfgnn.config import Federation, Settings
-    from vfgnn.run.simulate import SimulationResult, simulate
+    from vfgnn.run.scenario import SimulationResult
+    from vfgnn.run.simulate import simulate
 
-__version__ = "0.1.0"
 __all__ = ["Federation", "Settings", "SimulationResult", "__version__", "simulate"]
 
 _HOME = {
     "Federation": "vfgnn.config",
     "Settings": "vfgnn.config",
-    "SimulationResult": "vfgnn.run.simulate",
+    "SimulationResult": "vfgnn.run.scenario",
     "simulate": "vfgnn.run.simulate",
 }
 

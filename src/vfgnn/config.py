@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -169,12 +169,12 @@ class Federation(Public):
         return (trained + 1) * settings.dim if self.collaborative else 0
 
 
-def explain(error: ValidationError, where: str) -> ConfigError:
-    """The first finding of pydantic in our own words."""
+def explain(error: ValidationError, where: str, kind: type[BaseModel]) -> ConfigError:
+    """The first finding of pydantic in our own words; `kind` is what was being read."""
     finding = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in finding["loc"]) or "settings"
+    key = ".".join(str(part) for part in finding["loc"]) or "the whole"
     if finding["type"] == "extra_forbidden":
-        known = ", ".join(sorted(Settings.model_fields))
+        known = ", ".join(sorted(_fields_at(kind, finding["loc"][:-1])))
         return ConfigError(f"unknown key '{key}'", expected=f"one of {known}", where=where, hint="check the spelling")
     got = finding["input"] if isinstance(finding["input"], (str, int, float, bool, list, tuple)) else None
     return ConfigError(
@@ -185,12 +185,21 @@ def explain(error: ValidationError, where: str) -> ConfigError:
     )
 
 
+def _fields_at(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The keys that are known at `path` of a file, following tables and lists of tables."""
+    for part in path:
+        annotation = kind.model_fields[part].annotation if isinstance(part, str) else None
+        inner = [annotation, *get_args(annotation)]
+        kind = next((one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)), kind)
+    return list(kind.model_fields)
+
+
 def make_federation(where: str = "federation", **fields: object) -> Federation:
     """A checked federation, or a ConfigError that names the field."""
     try:
         return Federation.model_validate(fields)
     except ValidationError as error:
-        raise explain(error, where) from None
+        raise explain(error, where, Federation) from None
 
 
 def make_settings(values: Mapping[str, object], where: str) -> Settings:
@@ -198,7 +207,7 @@ def make_settings(values: Mapping[str, object], where: str) -> Settings:
     try:
         return Settings.model_validate(dict(values))
     except ValidationError as error:
-        raise explain(error, where) from None
+        raise explain(error, where, Settings) from None
 
 
 class Preset:

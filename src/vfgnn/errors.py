@@ -5,8 +5,10 @@
     ├── DataError              a file or a tensor that cannot be what it should be
     ├── ModuleError            a user's own GNN module that cannot take part
     ├── CorrelationReused      a mask that has been used once
+    ├── PeerRefused            a peer that is not who, or does not have what, the federation file says
     └── ProtocolError          a message that the schedule does not name
         ├── ChannelClosed      the other end is gone
+        ├── DeadlinePassed     the other end is there but silent for too long
         └── Overflow           a result that the ring cannot hold
 
 The command line turns every one of them into one message and exit code 2.
@@ -51,12 +53,20 @@ class CorrelationReused(VfgnnError):
     """A mask that has been used once; a second use would show what it hides."""
 
 
+class PeerRefused(VfgnnError):
+    """A peer whose certificate, name, version or federation file is not the expected one; nothing was sent to it."""
+
+
 class ProtocolError(VfgnnError):
     """A message that the schedule does not name; nothing of it was used."""
 
 
 class ChannelClosed(ProtocolError):
     """The other end is gone before the schedule was through."""
+
+
+class DeadlinePassed(ProtocolError):
+    """A message that did not come in time, although its sender may still be there."""
 
 
 class Overflow(ProtocolError):

@@ -3,8 +3,18 @@
 Counts and names only; no payload is ever kept.
 """
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
+
+
+def write_json(path: Path, content: object) -> None:
+    """A file that is whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    temporary.replace(path)
 
 
 @dataclass
@@ -28,6 +38,11 @@ class Traffic:
         link.messages += 1
         link.bytes += size
         link.waited_s += waited_s
+
+    def totals(self, party: str) -> tuple[int, int]:
+        """Payload bytes that `party` has sent and received so far."""
+        sent = sum(link.bytes for (_, sender, _), link in self.links.items() if sender == party)
+        return sent, sum(link.bytes for link in self.links.values()) - sent
 
     def bytes_in(self, *phases: str) -> int:
         """Payload bytes of all links in these phases."""

@@ -7,7 +7,8 @@ from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import ConfigError
 from vfgnn.model.leak_meter import meter, rank
-from vfgnn.run.simulate import build, split_labels
+from vfgnn.run.scenario import split_labels
+from vfgnn.run.simulate import build
 
 
 def test_rank():

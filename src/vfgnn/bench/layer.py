@@ -27,7 +27,7 @@ from vfgnn.model.joint_layer import JointLayer
 from vfgnn.parties import schedule
 from vfgnn.parties.dealer import Dealer
 from vfgnn.randomness import insecure_seed
-from vfgnn.run.simulate import choose_device
+from vfgnn.run.device import choose_device
 
 DIM, ROUNDS, WARM_UP = 64, 8, 2
 

@@ -29,11 +29,11 @@ def layer(
     from rich.console import Console
 
     from vfgnn.bench.layer import bench_layer
-    from vfgnn.report.console import show_layer_benchmark, write_json
+    from vfgnn.report.console import show_layer_benchmark
 
     result = bench_layer(shape, holders=holders, device=device)
     show_layer_benchmark(Console(), result)
-    write_json(json, asdict(result))
+    options.write_json(json, asdict(result))
 
 
 @app.command()
@@ -52,9 +52,9 @@ def epoch(
     from rich.console import Console
 
     from vfgnn.bench.epoch import bench_epoch
-    from vfgnn.report.console import show_epoch_benchmark, write_json
+    from vfgnn.report.console import show_epoch_benchmark
 
     overrides = options.parse_settings(settings)
     result = bench_epoch(dataset, preset=preset, holders=holders, overrides=overrides, data_dir=data_dir)
     show_epoch_benchmark(Console(), result)
-    write_json(json, asdict(result))
+    options.write_json(json, asdict(result))

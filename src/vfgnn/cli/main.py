@@ -5,7 +5,7 @@ import sys
 import typer
 
 from vfgnn import __version__
-from vfgnn.cli import bench, reproduce, simulate
+from vfgnn.cli import bench, keys, reproduce, run, simulate
 from vfgnn.errors import VfgnnError
 
 app = typer.Typer(
@@ -17,6 +17,9 @@ app = typer.Typer(
 )
 app.command("demo")(simulate.demo)
 app.command("simulate")(simulate.simulate)
+app.command("run")(run.run)
+app.command("doctor")(run.doctor)
+app.add_typer(keys.app, name="keys")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from vfgnn import records
 from vfgnn.errors import ConfigError
 
 DataDir = Annotated[
@@ -46,3 +47,9 @@ def parse_proportions(text: str | None) -> list[float] | None:
         return [float(word) for word in parse_list(text)]
     except ValueError:
         raise ConfigError("proportions that cannot be read", expected="numbers like 0.7,0.3", got=text) from None
+
+
+def write_json(path: Path | None, content: object) -> None:
+    """What `--json` asks for."""
+    if path is not None:
+        records.write_json(path, content)

@@ -36,7 +36,7 @@ def compare(
 
     from vfgnn.experiments.runner import Store, run_all
     from vfgnn.experiments.tables import compare_rows, compare_tasks, models_named
-    from vfgnn.report.console import markdown_rows, progress, show_rows, write_json
+    from vfgnn.report.console import markdown_rows, progress, show_rows
 
     names = _check_datasets(datasets)
     rows_wanted = models_named(None if models is None else options.parse_list(models))
@@ -55,7 +55,7 @@ def compare(
         )
     rows = compare_rows(tasks, results)
     show_rows(console, rows, f"test accuracy, mean and deviation over {seeds} seeds, {holders} holders")
-    write_json(json, {"rows": [row.to_json() for row in rows]})
+    options.write_json(json, {"rows": [row.to_json() for row in rows]})
     if markdown is not None:
         markdown.write_text(markdown_rows(rows))
     if figure is not None:

@@ -1,12 +1,10 @@
 """`vfgnn demo` and `vfgnn simulate`."""
 
-import importlib
 from typing import Annotated, Literal, cast
 
 import typer
 
 from vfgnn.cli import options
-from vfgnn.errors import ConfigError
 
 
 def demo(
@@ -41,8 +39,9 @@ def simulate(
     from rich.console import Console
 
     from vfgnn.config import Preset
-    from vfgnn.report.console import EpochProgress, progress, show_simulation, write_json
+    from vfgnn.report.console import EpochProgress, progress, show_simulation
     from vfgnn.run import simulate as runner
+    from vfgnn.run.module import load_module
 
     overrides = options.parse_settings(settings)
     epochs = Preset(preset).settings(dataset=dataset, overrides=overrides).epochs
@@ -53,7 +52,7 @@ def simulate(
             holders=holders,
             preset=preset,
             seed=seed,
-            gnn=None if module is None else _load_module(module),
+            gnn=None if module is None else load_module(module),
             proportions=options.parse_proportions(proportions),
             edge_split=cast(Literal["undirected", "directed"], edge_split),
             compare=compare,
@@ -63,15 +62,4 @@ def simulate(
             **overrides,  # type: ignore[arg-type]
         )
     show_simulation(console, result)
-    write_json(json, result.to_json())
-
-
-def _load_module(path: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    """The user's own class; only ever from the user's own command line or party file."""
-    place, colon, name = path.partition(":")
-    if not colon:
-        raise ConfigError("a module that cannot be found", expected="package.module:Class", got=path)
-    try:
-        return getattr(importlib.import_module(place), name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError("a module that cannot be found", expected="package.module:Class", got=str(error)) from error
+    options.write_json(json, result.to_json())

@@ -22,7 +22,8 @@ from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.experiments.catalogue import Where
 from vfgnn.model.central import CentralTraining
-from vfgnn.run.simulate import IN_ONE_PROCESS, build, split_labels
+from vfgnn.run.scenario import split_labels
+from vfgnn.run.simulate import IN_ONE_PROCESS, build
 
 FORMAT = 1  # raised when the meaning of a kept result changes
 

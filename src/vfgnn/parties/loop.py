@@ -1,5 +1,6 @@
 """The one order of events that all parties follow; what each does in it is in its own file."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,15 +69,15 @@ class Party(Protocol):
         """End what runs in the background, however the run ended."""
 
 
-def train(party: Party) -> None:
-    """From setup to the predictions with the best epoch's weights."""
+def train(party: Party, on_step: Callable[[Step], None] | None = None) -> None:
+    """From setup to the predictions with the best epoch's weights; `on_step` hears of every step that is done."""
     try:
-        _train(party)
+        _train(party, on_step or (lambda step: None))
     finally:
         party.close()
 
 
-def _train(party: Party) -> None:
+def _train(party: Party, on_step: Callable[[Step], None]) -> None:
     federation, channel = party.federation, party.channel
     channel.enter("setup", schedule.setup_messages(federation))
     party.set_up()
@@ -88,10 +89,12 @@ def _train(party: Party) -> None:
             if decision.improved:
                 party.keep_best()
             if decision.stop:
+                on_step(step)
                 break
         if not step.last:
             channel.enter("backward", schedule.backward_messages(federation, party.rows), step=step.number)
             party.backward(step)
+        on_step(step)
     party.restore_best()
     channel.enter("predict", schedule.predict_messages(federation))
     party.predict()

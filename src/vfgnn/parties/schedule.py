@@ -8,6 +8,7 @@
 Every party computes this table by itself and its channel holds it to it. Nothing private goes in or comes out.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -127,6 +128,24 @@ def predict_messages(federation: Federation) -> list[Declared]:
     shape = (federation.nodes, federation.hidden_dim)
     hidden = Declared(Kind.HIDDEN_EVALUATED, SERVER, federation.label_holder, federation.settings.dtype, shape)
     return [*_published(federation, federation.nodes), hidden]
+
+
+def links(federation: Federation) -> dict[tuple[str, str], tuple[int, int]]:
+    """Every directed link of a run: the most messages on it in one step, and the bytes of its largest message.
+
+    Row roles are not known yet, so each message counts with all rows: an upper bound.
+    """
+    rows = Rows.everything(federation.nodes)
+    middle = Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
+    step = forward_messages(federation, middle, rows) + backward_messages(federation, rows)
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for phase in (setup_messages(federation), step, predict_messages(federation)):
+        counts = Counter((message.sender, message.receiver) for message in phase)
+        for message in phase:
+            link = message.sender, message.receiver
+            most, largest = found.get(link, (0, 0))
+            found[link] = max(most, counts[link]), max(largest, message.bytes)
+    return found
 
 
 def _published(federation: Federation, rows: int) -> list[Declared]:

@@ -1,11 +1,10 @@
 """What people see in a terminal: progress, tables, and a bar beside each figure."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -13,7 +12,8 @@ from vfgnn.bench.epoch import EpochBenchmark
 from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.experiments.tables import TableRow
 from vfgnn.records import EpochMetrics
-from vfgnn.run.simulate import SimulationResult
+from vfgnn.run.doctor import Finding
+from vfgnn.run.scenario import SimulationResult
 
 BAR = 30
 
@@ -76,6 +76,19 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
         console.print("what the reveals of h0 give the other holders (from 100 % on, possibly all):")
         for meter in result.leak_meters:
             console.print(f"  {meter.explain()}")
+
+
+def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """What the doctor found."""
+    marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "fault": "[bold red]fault[/]"}
+    table = Table(show_lines=False)
+    for heading in ("", "what", "found", "to do"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        table.add_row(marks[finding.state], finding.about, escape(finding.found), escape(finding.to_do))
+    console.print(table)
+    faults = sum(finding.bad for finding in findings)
+    console.print("ready to run" if not faults else f"{faults} fault{'s' * (faults > 1)} to mend before a run")
 
 
 def show_rows(console: Console, rows: Sequence[TableRow], title: str) -> None:
@@ -141,13 +154,3 @@ def show_layer_benchmark(console: Console, result: LayerBenchmark) -> None:
     console.print(table)
     online, offline, once = (size / 1e6 for size in (result.bytes_online, result.bytes_offline, result.bytes_setup))
     console.print(f"on all links: {online:.1f} MB online, {offline:.1f} MB from the dealer, {once:.1f} MB once per run")
-
-
-def write_json(path: Path | None, content: object) -> None:
-    """Write a result file that is whole or not there."""
-    if path is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(content, indent=2) + "\n")
-    temporary.replace(path)

@@ -1,0 +1,5 @@
+"""`python -m vfgnn` is `vfgnn`."""
+
+from vfgnn.cli.main import main
+
+main()

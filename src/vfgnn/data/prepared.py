@@ -1,0 +1,153 @@
+"""A holder's own data on its own disk, aligned and ready: one safetensors file each for holding and labels.
+
+`holding` has `x` [nodes, columns] (or its CSR parts) and `edge_index` [2, edges]; `labels` has `y` [nodes] and the row
+numbers `train`, `val`, `test`. Read and written by the holder alone; nothing leaves.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from vfgnn.config import Federation
+from vfgnn.data.holdings import SPARSE_BELOW, Holding, Labels
+from vfgnn.errors import DataError
+
+Checked = TypeVar("Checked")
+FORMAT = "vfgnn"  # the key in a file's metadata that says what it is
+
+
+def save_holding(path: Path, holding: Holding) -> None:
+    """Write features and edges, sparse where they are sparse."""
+    x = holding.x
+    tensors = {"edge_index": holding.edge_index.contiguous()}
+    if x.numel() and int(torch.count_nonzero(x)) < SPARSE_BELOW * x.numel():
+        csr = x.to_sparse_csr()
+        tensors |= {"x_offsets": csr.crow_indices(), "x_columns": csr.col_indices(), "x_values": csr.values()}
+    else:
+        tensors["x"] = x.contiguous()
+    _save(path, tensors, {"kind": "holding", "shape": list(x.shape)})
+
+
+def load_holding(path: Path) -> Holding:
+    """Read features and edges; checked as every holding is."""
+    tensors, about = _load(path, "holding", {"edge_index"})
+    if "x" in tensors:
+        x = tensors["x"]
+    else:
+        _demand(path, tensors, {"x_offsets", "x_columns", "x_values"})
+        x = _from_csr(path, tensors, about)
+    return _named(path, lambda: Holding(x=x, edge_index=tensors["edge_index"]))
+
+
+def save_labels(path: Path, labels: Labels) -> None:
+    """Write classes and splits."""
+    rows = {"train": labels.train, "val": labels.val, "test": labels.test}
+    tensors = {name: tensor.contiguous() for name, tensor in (("y", labels.y), *rows.items())}
+    _save(path, tensors, {"kind": "labels", "classes": labels.classes})
+
+
+def load_labels(path: Path) -> Labels:
+    """Read classes and splits; checked as all labels are."""
+    tensors, about = _load(path, "labels", {"y", "train", "val", "test"})
+    rows = {name: tensors[name] for name in ("train", "val", "test")}
+    return _named(path, lambda: Labels(y=tensors["y"], classes=int(about["classes"]), **rows))
+
+
+def check_declared(federation: Federation, name: str, holding: Holding) -> None:
+    """Refuse data that is not what the federation file says of this holder; sizes are public, values are not shown."""
+    shape = next(holder for holder in federation.holders if holder.name == name)
+    integer = bool((holding.x == holding.x.round()).all()) if holding.x.numel() else True
+    found = (
+        ("nodes", federation.nodes, holding.nodes),
+        ("features", shape.features, int(holding.x.shape[1])),
+        ("edges", shape.edges, holding.edge_index.shape[1] > 0),
+    )
+    for key, declared, here in found:
+        if declared != here:
+            raise DataError(
+                f"the data of {name} is not what the federation file declares",
+                expected=f"{key} = {declared}",
+                got=f"{key} = {here}",
+                hint="correct the file that is wrong; the federation file must stay the same at all parties",
+            )
+    if shape.integer and not integer:
+        raise DataError(
+            f"the data of {name} is not what the federation file declares",
+            expected="whole numbers (integer = true)",
+            got="other numbers too",
+            hint="set integer = false in the federation file, at all parties",
+        )
+
+
+def check_declared_labels(federation: Federation, labels: Labels) -> None:
+    """The same for the labels."""
+    for key, declared, here in (
+        ("nodes", federation.nodes, len(labels.y)),
+        ("classes", federation.classes, labels.classes),
+    ):
+        if declared != here:
+            raise DataError(
+                "the labels are not what the federation file declares",
+                expected=f"{key} = {declared}",
+                got=f"{key} = {here}",
+            )
+
+
+def _from_csr(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, Any]) -> torch.Tensor:
+    parts = [tensors[name] for name in ("x_offsets", "x_columns", "x_values")]
+    try:
+        return torch.sparse_csr_tensor(
+            parts[0], parts[1], parts[2], tuple(about["shape"]), check_invariants=True
+        ).to_dense()
+    except (RuntimeError, TypeError, KeyError) as error:
+        raise DataError(
+            "features that cannot be read", expected="a CSR matrix", got=str(error).splitlines()[0], where=str(path)
+        ) from None
+
+
+def _save(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    save_file(tensors, temporary, {FORMAT: json.dumps(about)})
+    temporary.replace(path)
+
+
+def _load(path: Path, kind: str, names: set[str]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    if not path.is_file():
+        raise DataError(
+            f"no {kind} file", expected="a safetensors file", where=str(path), hint="see [data] in party.toml"
+        )
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get(FORMAT, "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(
+            f"a {kind} file that cannot be read",
+            expected="a whole safetensors file",
+            got=str(error).splitlines()[0],
+            where=str(path),
+            hint="copy or prepare it again",
+        ) from None
+    if about.get("kind") != kind:
+        raise DataError(f"not a {kind} file", expected=kind, got=str(about.get("kind")), where=str(path))
+    _demand(path, tensors, names)
+    return tensors, about
+
+
+def _demand(path: Path, tensors: dict[str, torch.Tensor], names: set[str]) -> None:
+    if missing := names - set(tensors):
+        raise DataError("a data file without all its parts", expected=", ".join(sorted(missing)), where=str(path))
+
+
+def _named(path: Path, make: Callable[[], Checked]) -> Checked:
+    try:
+        return make()
+    except DataError as error:
+        where = str(path) if error.where is None else f"{path}, {error.where}"
+        raise DataError(error.what, expected=error.expected, got=error.got, where=where, hint=error.hint) from None

@@ -1,0 +1,203 @@
+"""The two files a party is started with.
+
+`federation.toml` is public and the same at all parties: who takes part, where each can be reached, whose certificates
+are trusted, the settings. All parties compare it before step 0. `party.toml` stays at home: where this party's key,
+data and run folder are. Unknown keys are refused in both.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from vfgnn.config import DEALER, SERVER, Federation, HolderShape, Public, Settings, explain, make_federation
+from vfgnn.errors import ConfigError
+
+Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\s/]+):[0-9]{1,5}$")]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+File = TypeVar("File", bound=BaseModel)
+PEM = "-----BEGIN"
+
+
+class Reachable(Public):
+    """How a party is found and known. One of a pair needs an address; a private CA may stand for the certificates."""
+
+    address: Address | None = None  # host:port that the others dial
+    certificate: str | None = None  # PEM
+
+
+class ListedHolder(HolderShape, Reachable):
+    """A holder's sizes, and how it is found and known."""
+
+
+class Patience(Public):
+    """How long the parties wait for each other, in seconds."""
+
+    start_s: Seconds = 600.0  # until all parties have come
+    message_s: Seconds = 600.0  # for a message whose sender is connected
+    away_s: Seconds = 60.0  # for a party whose connection was lost
+
+
+class FederationFile(Public):
+    """The content of federation.toml."""
+
+    nodes: int
+    classes: int
+    label_holder: str
+    holders: tuple[ListedHolder, ...]
+    server: Reachable
+    dealer: Reachable | None = None
+    certificate_authority: str | None = None  # PEM; trusted for every party that lists no certificate
+    patience: Patience = Patience()
+    settings: Settings
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        federation = self.federation("check")
+        if federation.dealt and self.dealer is None:
+            raise ValueError("a [dealer] is needed: the joint layer is secure and there are several holders")
+        for name, party in self.parties.items():
+            if party.certificate is None and self.certificate_authority is None:
+                raise ValueError(f"{name} needs a certificate, or the file a certificate_authority")
+        return self
+
+    @property
+    def parties(self) -> dict[str, Reachable]:
+        """Everyone who takes part, in the order that decides who dials whom."""
+        middle: dict[str, Reachable] = {SERVER: self.server}
+        if self.dealer is not None and self.federation("check").dealt:
+            middle[DEALER] = self.dealer
+        return {**middle, **{holder.name: holder for holder in self.holders}}
+
+    def federation(self, run: str) -> Federation:
+        """What the parties' code works with: sizes and settings, without addresses and certificates."""
+        return make_federation(
+            where="the federation file",
+            nodes=self.nodes,
+            classes=self.classes,
+            holders=[
+                HolderShape(**holder.model_dump(include=set(HolderShape.model_fields))) for holder in self.holders
+            ],
+            label_holder=self.label_holder,
+            settings=self.settings,
+            run=run,
+        )
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The whole file, defaults filled in: what parties compare."""
+        content: dict[str, object] = self.model_dump(mode="json")
+        return content
+
+    @property
+    def digest(self) -> str:
+        """One word for the whole file."""
+        return hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()
+
+
+class DataFiles(BaseModel):
+    """Where a holder's own data is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    holding: Path  # features and edges (data/prepared.py)
+    labels: Path | None = None  # label holder only
+
+
+class PartyFile(BaseModel):
+    """The content of party.toml. Nothing of it is ever sent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    key: Path  # private key, PEM
+    certificate: Path  # its certificate, PEM; the only one of these files that leaves
+    passphrase_file: Path | None = None  # of the key; or the environment variable VFGNN_PASSPHRASE
+    listen: Address | None = None  # interface and port; default: all interfaces, the port of the federation file
+    proxy: str | None = None  # http://host:port, for the connections that this party dials
+    run_folder: Path = Path("run")
+    threads: Annotated[int, Field(ge=1)] | None = None  # default: all cores
+    device: Literal["cpu", "cuda"] = "cpu"
+    module: str | None = None  # package.module:Class, for `gnn = "own"`: code comes from this file only
+    insecure_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # for tests: nothing is secret with it
+    data: DataFiles | None = None
+
+
+def load_federation(path: Path) -> FederationFile:
+    """Read and check federation.toml."""
+    return _load(path, FederationFile, "federation file")
+
+
+def load_party(path: Path) -> PartyFile:
+    """Read and check party.toml; its paths become relative to the folder it lies in."""
+    party = _load(path, PartyFile, "party file")
+    home = path.parent
+    changed: dict[str, object] = {
+        key: home / value for key in ("key", "certificate", "run_folder") if (value := getattr(party, key)) is not None
+    }
+    if party.passphrase_file is not None:
+        changed["passphrase_file"] = home / party.passphrase_file
+    if party.data is not None:
+        labels = None if party.data.labels is None else home / party.data.labels
+        changed["data"] = DataFiles(holding=home / party.data.holding, labels=labels)
+    return party.model_copy(update=changed)
+
+
+def _load(path: Path, kind: type[File], what: str) -> File:
+    try:
+        return kind.model_validate(tomllib.loads(path.read_text()))
+    except OSError as error:
+        raise ConfigError(f"no {what}", expected="a readable file", got=str(error.strerror), where=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the {what} is not TOML", got=str(error), where=str(path)) from None
+    except ValidationError as error:
+        raise explain(error, str(path), kind) from None
+
+
+def differences(ours: object, theirs: object, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """Where two documents differ: the field, our value, theirs. Certificates are too long to show."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted({*ours, *theirs}):
+            yield from differences(ours.get(key), theirs.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            label = one.get("name", i) if isinstance(one, dict) else i
+            yield from differences(one, other, f"{path}[{label}]")
+    elif ours != theirs:
+        yield path, _shown(ours), _shown(theirs)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str) and value.lstrip().startswith(PEM):
+        return f"a certificate with digest {hashlib.sha256(value.encode()).hexdigest()[:12]}"
+    if isinstance(value, list):
+        return f"{len(value)} entries"
+    return "nothing" if value is None else str(value)[:80]
+
+
+def to_toml(document: Mapping[str, object]) -> str:
+    """A document of ours as TOML: values first, then tables, then lists of tables; what is None is left out."""
+    lines = [f"{key} = {_toml_value(value)}" for key, value in document.items() if _is_value(value)]
+    for key, value in document.items():
+        if isinstance(value, dict):
+            lines += ["", f"[{key}]", to_toml(value).rstrip()]
+        elif isinstance(value, list) and not _is_value(value):
+            for entry in value:
+                lines += ["", f"[[{key}]]", to_toml(entry).rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _is_value(value: object) -> bool:
+    tables = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(entry, dict) for entry in value))
+    return value is not None and not tables
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, str) and "\n" in value:
+        return f"'''\n{value.strip()}\n'''"
+    # JSON writes strings, numbers, booleans and lists of them as TOML does.
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,222 @@
+"""`vfgnn doctor`: what would keep this party from running, found before the run, and who must do what about it.
+
+Looks at the party's own files first, then calls each peer and compares what both have. While it looks it answers the
+doctors of other parties too. Peers learn what every hello tells: the public file, versions and the time.
+"""
+
+import asyncio
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from websockets.asyncio.connection import Connection
+
+from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
+from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
+from vfgnn.run.party import capacities, load_data
+from vfgnn.transport import certificates
+from vfgnn.transport.endpoint import DOCTOR, RUN, Endpoint, NotThere
+from vfgnn.transport.wire import Hello
+
+CLOCKS_S = 60.0  # clocks may differ by so much
+SOON_DAYS = 14
+LATER = 1013  # WebSocket close code: try again later
+MakeEndpoint = Callable[[FederationFile, PartyFile], Endpoint]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    about: str
+    state: Literal["ok", "note", "fault"]
+    found: str
+    to_do: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether a run would fail."""
+        return self.state == "fault"
+
+
+def _fault(about: str, error: VfgnnError) -> Finding:
+    found = error.what + "".join(f"; {word} {text}" for word, text in (("got", error.got), ("at", error.where)) if text)
+    wanted = f"expected {error.expected}" if error.expected else "see the message"
+    return Finding(about, "fault", found, error.hint or wanted)
+
+
+def examine(
+    federation: Path, party: Path, *, wait_s: float = 0, make_endpoint: MakeEndpoint = Endpoint
+) -> list[Finding]:
+    """All findings, in the order in which they should be mended; a fault at home ends the list before the peers."""
+    findings: list[Finding] = []
+    try:
+        file = load_federation(federation)
+        findings.append(Finding("federation file", "ok", f"{len(file.parties)} parties, digest {file.digest[:16]}"))
+    except VfgnnError as error:
+        return [_fault("federation file", error)]
+    try:
+        own = load_party(party)
+        if own.name not in file.parties:
+            expected = ", ".join(file.parties)
+            raise ConfigError(f"{own.name} is not in the federation file", expected=f"name = one of {expected}")
+        findings.append(Finding("party file", "ok", f"this is {own.name}"))
+    except VfgnnError as error:
+        return [*findings, _fault("party file", error)]
+    findings += _home(file, own)
+    try:
+        endpoint = make_endpoint(file, own)
+    except VfgnnError as error:
+        return [*findings, _fault("key and certificate", error)]
+    findings += asyncio.run(_peers(endpoint, wait_s))
+    return findings
+
+
+def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
+    """Keys, certificates and data, as far as this party can see them by itself."""
+    try:
+        mode = own.key.stat().st_mode
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            yield Finding("key", "note", f"others can read {own.key}", f"chmod 600 {own.key}")
+        else:
+            yield Finding("key", "ok", "readable by its owner only")
+    except OSError as error:
+        yield Finding(
+            "key", "fault", f"{own.key}: {error.strerror}", f"vfgnn keys new {own.name}, or correct party.toml"
+        )
+    try:
+        yield _own_certificate(file, own)
+    except VfgnnError as error:
+        yield _fault("certificate", error)
+    for name, peer in file.parties.items():
+        if name != own.name and peer.certificate is not None:
+            yield from _listed_certificate(name, peer.certificate)
+    try:
+        data = load_data(file.federation("doctor"), own)
+        found = "none, as it should be" if data.holding is None else f"{data.holding}, {data.labels or 'no labels'}"
+        yield Finding("data", "ok", found)
+    except VfgnnError as error:
+        yield _fault("data", error)
+
+
+def _own_certificate(file: FederationFile, own: PartyFile) -> Finding:
+    mine, listed = certificates.load(own.certificate), file.parties[own.name].certificate
+    name, fault = certificates.name_of(mine), certificates.fault_of_dates(mine)
+    if name != own.name:
+        what = f"made out to {name}, but this party is {own.name}"
+        return Finding("certificate", "fault", what, f"vfgnn keys new {own.name}, and list the new certificate")
+    if fault is not None:
+        to_do = f"vfgnn keys new {own.name} in an empty folder, then list the new certificate at all parties"
+        return Finding("certificate", "fault", f"{fault} (or this clock is wrong)", to_do)
+    if listed is not None and certificates.parse(listed, "the federation file") != mine:
+        what = f"not the one that the federation file lists for {own.name}"
+        return Finding("certificate", "fault", what, "list this one at all parties, or use the key of the listed one")
+    days = (mine.not_valid_after_utc.timestamp() - time.time()) / 86400
+    if days < SOON_DAYS:
+        return Finding("certificate", "note", f"expires in {days:.0f} days", f"vfgnn keys new {own.name} before then")
+    return Finding(
+        "certificate", "ok", f"valid for {days:.0f} days, fingerprint {certificates.fingerprint(mine)[:23]}…"
+    )
+
+
+def _listed_certificate(name: str, pem: str) -> Iterator[Finding]:
+    try:
+        listed = certificates.parse(pem, f"the certificate of {name} in the federation file")
+    except VfgnnError as error:
+        yield _fault(f"certificate of {name}", error)
+        return
+    fault, made_out = certificates.fault_of_dates(listed), certificates.name_of(listed)
+    about = f"certificate of {name}"
+    if made_out != name:
+        yield Finding(
+            about, "fault", f"made out to {made_out}", f"{name} must send the one made with vfgnn keys new {name}"
+        )
+    elif fault is not None:
+        yield Finding(
+            about, "fault", f"{fault} (or this clock is wrong)", f"{name} must make a new one, all must list it"
+        )
+
+
+async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
+    """Open the port, then call everybody, and be there for those who call."""
+    me, file = endpoint.me, endpoint.file
+    findings: list[Finding] = []
+    called: dict[str, Hello] = {}
+
+    async def answer(connection: Connection, peer: str) -> None:
+        request = getattr(connection, "request", None)
+        if request is not None and request.path == RUN:
+            await connection.close(LATER, "a doctor is looking, the run comes later")
+            return
+        called[peer] = await endpoint.hello(connection, peer)
+
+    server = None
+    try:
+        sock = endpoint.listening_socket()
+        server = None if sock is None else await endpoint.listen(sock, answer)
+        where = f"listening for {file.parties[me].address}" if sock else "none: this party only dials"
+        findings.append(Finding("port", "ok", where))
+    except ConfigError as error:
+        findings.append(_fault("port", error))
+    deadline = time.monotonic() + wait_s
+    peers = list(capacities(file.federation("doctor"), me))
+    findings += await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
+    await asyncio.sleep(max(0.0, deadline - time.monotonic()))  # others may still want to ask
+    if server is not None:
+        server.close()
+        await server.wait_closed()
+    return findings
+
+
+async def _peer(endpoint: Endpoint, peer: str, called: dict[str, Hello], deadline: float) -> Finding:
+    address = endpoint.file.parties[peer].address
+    while True:
+        if peer in called:
+            return _compare(endpoint, peer, called[peer], 0.0)
+        if address is not None:
+            finding = await _call(endpoint, peer)
+            if finding is not None:
+                return finding
+        if time.monotonic() >= deadline:
+            break
+        await asyncio.sleep(0.3)
+    if address is None:
+        what = "has no address, so it dials this party; it has not called"
+        return Finding(peer, "note", what, f"{peer} runs vfgnn doctor while this one waits (--wait 60)")
+    return Finding(
+        peer,
+        "fault",
+        f"nobody answers at {address}",
+        f"{peer} must be running (vfgnn run, or vfgnn doctor --wait 60) and listen there; then look at firewalls",
+    )
+
+
+async def _call(endpoint: Endpoint, peer: str) -> Finding | None:
+    """None if nobody is there (yet)."""
+    try:
+        connection = await endpoint.dial(peer, DOCTOR)
+        began = time.monotonic()
+        try:
+            hello = await endpoint.hello(connection, peer)
+        finally:
+            await connection.close()
+        return _compare(endpoint, peer, hello, (time.monotonic() - began) / 2)
+    except NotThere:
+        return None
+    except PeerRefused as error:
+        return _fault(peer, error)
+
+
+def _compare(endpoint: Endpoint, peer: str, hello: Hello, delay_s: float) -> Finding:
+    """What is left to compare after `Endpoint.hello` found the same protocol and the same federation file."""
+    off = abs(hello.time - endpoint.clock())
+    if off > CLOCKS_S + delay_s:
+        what = f"its clock and the one of {endpoint.me} differ by {off:.0f} s"
+        return Finding(peer, "fault", what, f"set the clocks of {peer} and {endpoint.me} by NTP")
+    if hello.program != endpoint.program:
+        what = f"runs vfgnn {hello.program}, {endpoint.me} runs {endpoint.program}; the protocol is the same"
+        return Finding(peer, "note", what, "better install the same version at both")
+    return Finding(peer, "ok", f"same protocol, same federation file, clocks within {max(1.0, off):.0f} s")

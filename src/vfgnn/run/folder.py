@@ -1,0 +1,105 @@
+"""A party's run folder: its own records of its own run, never shared.
+
+run.json        which run, of which federation, since when, how it ended; at the label holder the outcome
+federation.json the public federation file as it was compared with all peers
+metrics.jsonl   label holder only: loss and validation accuracy of each epoch
+traffic.json    messages, bytes and seconds waited, for each phase, link and direction
+log.jsonl       events
+"""
+
+import json
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from vfgnn.files import FederationFile
+from vfgnn.records import EpochMetrics, Outcome, Traffic, write_json
+from vfgnn.version import __version__
+
+
+class RunFolder:
+    """Writes what a party keeps of a run."""
+
+    def __init__(self, path: Path, party: str) -> None:
+        self.path, self._party = path, party
+        self._began = time.perf_counter()
+        self._about: dict[str, object] = {}
+        _put_aside(path)
+        path.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def log(self) -> Path:
+        """Where events go."""
+        return self.path / "log.jsonl"
+
+    def begin(self, run: str, file: FederationFile) -> None:
+        """All peers agree: note what on."""
+        self._began = time.perf_counter()
+        self._about = {
+            "party": self._party,
+            "run": run,
+            "state": "running",
+            "program": __version__,
+            "federation": file.digest,
+            "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_json(self.path / "federation.json", file.document)
+        write_json(self.path / "run.json", self._about)
+
+    def add_metrics(self, metrics: EpochMetrics) -> None:
+        """Label holder only: one epoch."""
+        with (self.path / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({**asdict(metrics), "at_s": time.perf_counter() - self._began}) + "\n")
+
+    def end(self, traffic: Traffic, *, outcome: Outcome | None, error: str | None) -> None:
+        """How it ended, and what crossed each link."""
+        write_json(
+            self.path / "traffic.json",
+            [
+                {"phase": phase, "sender": sender, "receiver": receiver, **asdict(link)}
+                for (phase, sender, receiver), link in traffic.links.items()
+            ],
+        )
+        self._about |= {
+            "state": "finished" if error is None else "failed",
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": time.perf_counter() - self._began,
+        }
+        if error is not None:
+            self._about["error"] = error
+        if outcome is not None:
+            chosen = ("best_epoch", "val_accuracy", "test_accuracy")
+            self._about["outcome"] = {key: getattr(outcome, key) for key in chosen}
+        write_json(self.path / "run.json", self._about)
+
+
+def read_outcome(path: Path) -> Outcome:
+    """What the label holder's run folder says of a finished run."""
+    about = json.loads((path / "run.json").read_text())
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    history = tuple(EpochMetrics(line["epoch"], line["loss"], line["val_accuracy"]) for line in lines)
+    return Outcome(**about["outcome"], history=history)
+
+
+def read_ticks(path: Path) -> list[float]:
+    """The seconds at which the label holder ended each epoch."""
+    return [json.loads(line)["at_s"] for line in (path / "metrics.jsonl").read_text().splitlines()]
+
+
+def read_traffic(path: Path, party: str) -> Traffic:
+    """What `party` sent, by its own record."""
+    traffic = Traffic()
+    for line in json.loads((path / "traffic.json").read_text()):
+        if line["sender"] == party:
+            link = traffic.links[line["phase"], line["sender"], line["receiver"]]
+            link.messages, link.bytes, link.waited_s = line["messages"], line["bytes"], line["waited_s"]
+    return traffic
+
+
+def _put_aside(path: Path) -> None:
+    """The records of an earlier run are kept, under its name."""
+    about = path / "run.json"
+    if about.is_file():
+        run = json.loads(about.read_text()).get("run", "earlier")
+        path.rename(path.with_name(f"{path.name}-{run}"))

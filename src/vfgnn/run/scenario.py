@@ -1,0 +1,211 @@
+"""One graph, split over holders as if they had never shared it, and the models to compare their federation with.
+
+For experiments, the demo and benchmarks: whoever makes a scenario has all the data.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+
+from vfgnn import randomness
+from vfgnn.config import Federation, HolderShape, Preset, Settings, make_federation
+from vfgnn.data import datasets
+from vfgnn.data.holdings import Holding, Labels
+from vfgnn.data.partition import EdgeSplit, holder_names, partition
+from vfgnn.errors import DataError
+from vfgnn.model.central import CentralTraining
+from vfgnn.model.cg1_edges import OwnModule
+from vfgnn.model.leak_meter import LeakMeter, meter
+from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.run.device import choose_device
+
+Hear = Callable[[str], Callable[[EpochMetrics], None]]
+
+
+def split_labels(data: Data) -> Labels:
+    """The label holder's part of a PyG `Data`."""
+    for name in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"):
+        if data.get(name) is None:
+            what = "labels missing" if name == "y" else f"{name} missing"
+            raise DataError(what, expected=f"a PyG Data with {name}", hint="add it, or use a data set that has it")
+    y = data.y.reshape(-1).long()
+    rows = [data[f"{part}_mask"].nonzero()[:, 0] for part in ("train", "val", "test")]
+    classes = int(y.max()) + 1 if len(y) else 0
+    return Labels(y=y, train=rows[0], val=rows[1], test=rows[2], classes=max(classes, 2))
+
+
+def federation_of(holdings: Sequence[Holding], labels: Labels, settings: Settings) -> Federation:
+    """The public side of a split graph; the first holder has the labels."""
+    names = holder_names(len(holdings))
+    shapes = [
+        HolderShape(
+            name=name,
+            features=holding.x.shape[1],
+            edges=holding.edge_index.shape[1] > 0,
+            integer=bool((holding.x == holding.x.round()).all()),
+        )
+        for name, holding in zip(names, holdings, strict=True)
+    ]
+    return make_federation(
+        nodes=holdings[0].nodes, classes=labels.classes, holders=shapes, label_holder=names[0], settings=settings
+    )
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """A federation beside what its holders would get alone and what pooling everything would give."""
+
+    dataset: str
+    preset: str
+    holders: int
+    seed: int
+    federated: Outcome
+    isolated: dict[str, Outcome]
+    joint: Outcome | None
+    logits: torch.Tensor
+    seconds_per_epoch: float
+    bytes_per_epoch: int
+    revealed_dimensions: int
+    leak_meters: tuple[LeakMeter, ...]
+    settings: Settings
+
+    @property
+    def test_accuracy(self) -> float:
+        """Of the epoch that validation chose."""
+        return self.federated.test_accuracy
+
+    @property
+    def val_accuracy(self) -> float:
+        """The best one."""
+        return self.federated.val_accuracy
+
+    def to_json(self) -> dict[str, object]:
+        """What `vfgnn simulate --json` writes."""
+        return {
+            "dataset": self.dataset,
+            "preset": self.preset,
+            "holders": self.holders,
+            "seed": self.seed,
+            "test_accuracy": self.federated.test_accuracy,
+            "val_accuracy": self.federated.val_accuracy,
+            "best_epoch": self.federated.best_epoch,
+            "isolated": [outcome.test_accuracy for outcome in self.isolated.values()],
+            "joint": None if self.joint is None else self.joint.test_accuracy,
+            "epochs": self.federated.history[-1].epoch,
+            "seconds_per_epoch": self.seconds_per_epoch,
+            "bytes_per_epoch": self.bytes_per_epoch,
+            "revealed_dimensions": self.revealed_dimensions,
+            "leak_meter": {meter.holder: meter.share for meter in self.leak_meters},
+            "settings": self.settings.model_dump(mode="json"),
+            "history": [asdict(metrics) for metrics in self.federated.history],
+        }
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A split graph and how it is to be trained."""
+
+    dataset: str
+    preset: Preset
+    seed: int
+    changed: Mapping[str, object]  # settings that differ from the preset's
+    settings: Settings
+    own: OwnModule | None
+    device: torch.device
+    whole: Holding
+    labels: Labels
+    holdings: tuple[Holding, ...]
+
+    @staticmethod
+    def of(
+        data: Data | str,
+        *,
+        holders: int,
+        preset: str,
+        seed: int,
+        overrides: Mapping[str, object],
+        gnn: OwnModule | str | None = None,
+        proportions: Sequence[float] | None = None,
+        edge_proportions: Sequence[float] | None = None,
+        edge_split: EdgeSplit = "undirected",
+        device: str = "cpu",
+        data_dir: Path | None = None,
+    ) -> "Scenario":
+        """Load (if `data` is a name), check and split."""
+        name = data if isinstance(data, str) else "your data"
+        where, presets, changed = choose_device(device), Preset(preset), dict(overrides)
+        if gnn is not None:
+            changed["gnn"] = "own" if callable(gnn) else gnn
+        settings = presets.settings(dataset=name, overrides=changed)
+        graph = datasets.load(data, data_dir) if isinstance(data, str) else data
+        labels = split_labels(graph)
+        whole = Holding(x=graph.x, edge_index=graph.edge_index)
+        holdings = partition(
+            whole.x,
+            whole.edge_index,
+            holders=holders,
+            seed=seed,
+            proportions=proportions,
+            edge_proportions=edge_proportions,
+            edge_split=edge_split,
+        )
+        own = gnn if callable(gnn) else None
+        return Scenario(name, presets, seed, changed, settings, own, where, whole, labels, tuple(holdings))
+
+    @staticmethod
+    def hearing(on_epoch: Callable[[str, EpochMetrics], None] | None) -> Hear:
+        """For each model, a function that hears of its epochs."""
+        return lambda model: lambda metrics: on_epoch(model, metrics) if on_epoch is not None else None
+
+    def compare(self, hear: Hear) -> tuple[dict[str, Outcome], Outcome]:
+        """Each holder alone, and everything pooled."""
+        names = holder_names(len(self.holdings))
+        isolated = {
+            f"{who} alone": self._central("isolated", holding, hear(f"{who} alone"))
+            for who, holding in zip(names, self.holdings, strict=True)
+        }
+        return isolated, self._central("pooled", self.whole, hear("joint"))
+
+    def _central(self, tuned_as: str, holding: Holding, hear: Callable[[EpochMetrics], None]) -> Outcome:
+        settings = self.preset.settings(dataset=self.dataset, model=tuned_as, overrides=self.changed)
+        root = randomness.insecure_seed(self.seed)
+        return CentralTraining(holding, self.labels, settings, seed=root, own=self.own, device=self.device).train(hear)
+
+    def result(
+        self,
+        outcome: Outcome,
+        federation: Federation,
+        traffic: Traffic,
+        *,
+        isolated: dict[str, Outcome],
+        joint: Outcome | None,
+        seconds: float,
+        logits: torch.Tensor,
+    ) -> SimulationResult:
+        """A finished federation beside the others."""
+        epochs = max(1, outcome.history[-1].epoch)
+        return SimulationResult(
+            dataset=self.dataset,
+            preset=self.preset.name,
+            holders=len(self.holdings),
+            seed=self.seed,
+            federated=outcome,
+            isolated=isolated,
+            joint=joint,
+            logits=logits,
+            seconds_per_epoch=seconds / epochs,
+            bytes_per_epoch=traffic.bytes_in("forward", "backward") // epochs,
+            revealed_dimensions=federation.revealed_dimensions(outcome.history[-1].epoch),
+            leak_meters=self._leak_meters(federation, outcome),
+            settings=self.settings,
+        )
+
+    def _leak_meters(self, federation: Federation, outcome: Outcome) -> tuple[LeakMeter, ...]:
+        """What each holder would read off its own meter at the end of this run."""
+        steps = outcome.history[-1].epoch
+        pairs = zip(federation.holder_names, self.holdings, strict=True)
+        read = [meter(federation, name, holding.x, steps=steps) for name, holding in pairs]
+        return tuple(one for one in read if one is not None)

@@ -1,0 +1,301 @@
+"""One link: the numbered messages between this party and one peer, over whichever connection there is now.
+
+A connection may be lost and made again without a message being lost or used twice: each direction is numbered, the
+receiver acknowledges what its party has used, and what is not acknowledged is sent again. At most `window` messages may
+be waiting to be used, so neither side can fill the other's memory.
+
+The party's thread calls `put` and `get`; everything with `async` runs in the network's thread.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+from vfgnn.errors import ChannelClosed, DeadlinePassed, ProtocolError, VfgnnError
+from vfgnn.files import Patience
+from vfgnn.messages import Declared
+from vfgnn.transport import wire
+
+ENDED, FAILED = 1000, 1008  # WebSocket close codes: all messages were used; this party gave up, and says why
+POLL_S = 0.5  # waits are cut into pieces so that Ctrl-C gets through
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message that the peer has not used yet."""
+
+    header: wire.Message
+    payload: memoryview
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """How much a link may ever have to hold: messages that wait to be used, and the bytes of the largest."""
+
+    window: int
+    max_bytes: int
+
+
+class Incoming(NamedTuple):
+    """A message that this party has not used yet."""
+
+    run: str
+    message: Declared
+    payload: torch.Tensor
+
+
+class Link:
+    """This party's end of what it exchanges with `peer`."""
+
+    def __init__(self, me: str, peer: str, capacity: Capacity, patience: Patience, *, announces: bool) -> None:
+        self.me, self.peer = me, peer
+        self._capacity, self._patience = capacity, patience
+        self._announces = announces  # this party is the label holder: it says when the run begins
+        self._changed = threading.Condition()
+        self._to_send = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._outgoing: deque[Outgoing] = deque()  # not acknowledged
+        self._numbered = 0  # messages given a number by `put`
+        self._incoming: deque[Incoming] = deque()
+        self._received, self._used = 0, 0
+        self._connection: Connection | None = None
+        self.run: str | None = None  # known when the label holder has started it
+        self.session: str | None = None  # of the peer's program, by its last hello
+        self.ended = False
+        self.failure: VfgnnError | None = None
+        self.lost_at: float | None = time.monotonic()  # None while connected
+        self.came = False  # whether there has been a connection
+
+    # the party's side
+
+    def put(self, message: Declared, payload: torch.Tensor) -> None:
+        """Queue a copy; waits only while the peer has `window` messages that it has not used."""
+        copy = payload.detach().to("cpu", copy=True).contiguous()
+        with self._changed:
+            self._wait(lambda: len(self._outgoing) < self._capacity.window, f"{self.peer} to use what was sent to it")
+            self._numbered += 1
+            dtype = wire.DTYPE_NAMES[message.dtype]
+            header = wire.Message(self.run or "", self._numbered, message.kind, dtype, message.shape)  # type: ignore[arg-type]
+            self._outgoing.append(Outgoing(header, wire.payload_bytes(copy)))
+        self._wake()
+
+    def get(self) -> tuple[Declared, torch.Tensor]:
+        """Wait for the next message; from then on the peer may forget it."""
+        with self._changed:
+            self._wait(lambda: bool(self._incoming), f"a message from {self.peer}")
+            self._used += 1
+            run, message, payload = self._incoming.popleft()
+        if run != self.run:
+            raise ProtocolError("a message of another run", where=f"the link from {self.peer}")
+        self._wake()
+        return message, payload
+
+    def begin(self, run: str) -> None:
+        """The run has a name; the label holder tells it to its peers."""
+        with self._changed:
+            self.run = run
+            self._changed.notify_all()
+        self._wake()
+
+    def wait_for_run(self) -> str:
+        """The name that the label holder at the other end gives to the run."""
+        with self._changed:
+            self._wait(lambda: self.run is not None, f"{self.peer} to start the run")
+            return self.run or ""
+
+    def flush(self, seconds: float) -> None:
+        """Wait until the peer has used everything, or is gone."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._outgoing or self.ended or self.failure, timeout=seconds)
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        """Until `ready`; raises when the link has failed, the peer has ended, or one of the deadlines has passed."""
+        began = time.monotonic()
+        while not ready():
+            if self.failure is not None:
+                raise self.failure
+            if self.ended:
+                raise ChannelClosed(f"{self.peer} ended before its message came", where=f"party {self.me}")
+            now = time.monotonic()
+            if self.lost_at is not None and now - self.lost_at > self._patience.away_s:
+                raise ChannelClosed(
+                    f"{self.peer} has been away for {self._patience.away_s:g} s",
+                    expected="a connection (away_s in the federation file)",
+                    where=f"party {self.me}",
+                    hint=f"see whether {self.peer} still runs, and the network between the two",
+                )
+            if self.lost_at is None and now - began > self._patience.message_s:
+                raise DeadlinePassed(
+                    f"waited too long for {what}",
+                    expected=f"within {self._patience.message_s:g} s (message_s in the federation file)",
+                    where=f"party {self.me}",
+                    hint=f"see the log of {self.peer}",
+                )
+            self._changed.wait(POLL_S)
+
+    def _wake(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._to_send.set)
+
+    def fail(self, failure: VfgnnError) -> None:
+        """Nothing more will come; whoever waits hears why."""
+        with self._changed:
+            if self.failure is None and not self.ended:
+                self.failure = failure
+            self._changed.notify_all()
+
+    # the network's side
+
+    @property
+    def received(self) -> int:
+        """Messages that need not be sent again."""
+        return self._received
+
+    def meet(self, session: str) -> None:
+        """A peer's program may be started anew before the run begins, not during it."""
+        if self.session not in (None, session) and (self.run is not None or self._numbered or self._received):
+            raise ChannelClosed(f"{self.peer} was started anew during the run", where=f"party {self.me}")
+        self.session = session
+
+    async def serve(self, connection: Connection, *, peer_received: int) -> None:
+        """Send and receive over `connection` until it ends; the link itself outlives it."""
+        previous, self._connection = self._connection, connection
+        if previous is not None:
+            await previous.close(1001, "connected anew")
+        self._loop = asyncio.get_running_loop()
+        self._connected(peer_received)
+        tasks = [
+            asyncio.create_task(self._send(connection, peer_received)),
+            asyncio.create_task(self._receive(connection)),
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except ConnectionClosed as closed:
+            self._closed(closed)
+        except VfgnnError as error:
+            await connection.close(FAILED, brief(error))
+            self.fail(error)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._connection is connection:
+                self._connection = None
+                with self._changed:
+                    self.lost_at = time.monotonic()
+                    self._changed.notify_all()
+
+    def _connected(self, peer_received: int) -> None:
+        with self._changed:
+            known = self._numbered - len(self._outgoing)
+            if not known <= peer_received <= self._numbered:
+                raise ProtocolError(
+                    f"{self.peer} counts other messages than {self.me}",
+                    expected=f"{known} to {self._numbered}",
+                    got=str(peer_received),
+                    hint="start all parties anew",
+                )
+            self.lost_at, self.came = None, True
+            self._changed.notify_all()
+
+    def _closed(self, closed: ConnectionClosed) -> None:
+        """A peer that says goodbye has ended; a connection that just broke may come back."""
+        frame = closed.rcvd
+        if frame is None or frame.code not in (ENDED, FAILED):
+            return
+        if frame.code == FAILED:
+            self.fail(ChannelClosed(f"{self.peer} gave up: {frame.reason or 'no reason'}", where=f"party {self.me}"))
+        with self._changed:
+            self.ended = True
+            self._changed.notify_all()
+
+    async def _send(self, connection: Connection, sent: int) -> None:
+        acknowledged, announced = 0, not self._announces
+        while True:
+            self._to_send.clear()
+            with self._changed:
+                used, run = self._used, self.run
+                due = next((one for one in self._outgoing if one.header.number > sent), None)
+            if run is not None and not announced:
+                await connection.send(wire.encode(wire.Start(run)))
+                announced = True
+            if used > acknowledged:
+                await connection.send(wire.encode(wire.Ack(used)))
+                acknowledged = used
+            if due is None:
+                await self._to_send.wait()
+                continue
+            await connection.send(wire.encode(due.header))
+            for at in range(0, len(due.payload), wire.CHUNK):
+                await connection.send(due.payload[at : at + wire.CHUNK])
+            sent = due.header.number
+
+    async def _receive(self, connection: Connection) -> None:
+        while True:
+            header = wire.decode(await connection.recv(), sender=self.peer)
+            if isinstance(header, wire.Ack):
+                self._acknowledge(header.number)
+            elif isinstance(header, wire.Start) and not self._announces and self.run in (None, header.run):
+                self.begin(header.run)
+            elif isinstance(header, wire.Message):
+                await self._receive_message(connection, header)
+            else:
+                raise ProtocolError(
+                    f"an unexpected {type(header).__name__.lower()}", where=f"the link from {self.peer}"
+                )
+
+    async def _receive_message(self, connection: Connection, header: wire.Message) -> None:
+        where = f"the link from {self.peer}"
+        if header.number != self._received + 1:
+            raise ProtocolError(
+                "a message out of order", expected=f"number {self._received + 1}", got=str(header.number), where=where
+            )
+        if self._received - self._used >= self._capacity.window:
+            raise ProtocolError(
+                "more messages than may be waiting", expected=f"at most {self._capacity.window}", where=where
+            )
+        announced = wire.declared(header, sender=self.peer, receiver=self.me, max_bytes=self._capacity.max_bytes)
+        assembly = wire.Assembly(announced)
+        while not assembly.complete:
+            assembly.add(await connection.recv())
+        with self._changed:
+            self._received += 1
+            self._incoming.append(Incoming(header.run, announced, assembly.payload))
+            self._changed.notify_all()
+
+    def _acknowledge(self, number: int) -> None:
+        with self._changed:
+            if number > self._numbered:
+                raise ProtocolError("an ack for what was never sent", where=f"the link from {self.peer}")
+            while self._outgoing and self._outgoing[0].header.number <= number:
+                self._outgoing.popleft()
+            self._changed.notify_all()
+
+    async def close(self, code: int, reason: str) -> None:
+        """Say goodbye on the connection of now."""
+        if self._connection is not None:
+            await self._connection.close(code, reason)
+
+
+def brief(error: BaseException) -> str:
+    """An error as a close reason, within the 123 bytes that a WebSocket allows.
+
+    Reveals: to the peer, why. Our own errors carry no private value; of others only the kind is told.
+    """
+    if isinstance(error, VfgnnError):
+        text = error.what
+    elif isinstance(error, (KeyboardInterrupt, SystemExit)):
+        text = "stopped by its operator"
+    else:
+        text = f"an error in its program ({type(error).__name__})"
+    return text.encode()[:120].decode(errors="ignore")

@@ -1,0 +1,249 @@
+"""Where a party is met: it listens, it dials, and the first thing either side says is a hello.
+
+Before anything of a run is sent, both sides know that the other's certificate is the one the federation file lists
+under its name, that it speaks the same protocol, and that its federation file is the same, field by field. Whoever
+finds a difference says so to the other in the close reason.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from websockets.asyncio.client import connect
+from websockets.asyncio.connection import Connection
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, WebSocketException
+
+from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
+from vfgnn.files import FederationFile, PartyFile, differences
+from vfgnn.randomness import new_seed
+from vfgnn.transport import tls, wire
+from vfgnn.transport.connection import FAILED, brief
+from vfgnn.version import __version__
+
+OPEN_S = 10.0  # for a TCP connection, a handshake, a hello
+KEEP_ALIVE_S = 10.0
+SHOWN_DIFFERENCES = 5
+RUN, DOCTOR = "/run", "/doctor"  # what a caller wants
+Meet = Callable[[Connection, str], Awaitable[None]]
+QUIET = logging.getLogger("vfgnn.websockets")  # its findings reach the user through our own errors
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+
+
+class NotThere(VfgnnError):
+    """Nobody answers at a peer's address; it may come later."""
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of `host:port` or `[ipv6]:port`."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+@dataclass
+class Endpoint:
+    """One party's identity on the network, and its way to meet peers."""
+
+    file: FederationFile
+    party: PartyFile
+    refused: Callable[[str | None, str], None] = lambda who, why: None  # told of callers that were turned away
+    program: str = __version__
+    protocol: int = wire.PROTOCOL
+    clock: Callable[[], float] = time.time
+    session: str = field(default_factory=lambda: new_seed().hex())
+
+    def __post_init__(self) -> None:
+        self.me = self.party.name
+        if self.me not in self.file.parties:
+            names = ", ".join(self.file.parties)
+            raise ConfigError("this party is not in the federation", expected=f"one of {names}", got=self.me)
+        self.trust = tls.Trust.of(self.file)
+        tls.context(self.party, self.trust, listens=False, on_fault=lambda *_: None)  # key and certificate can be used
+
+    def dials(self, peer: str) -> bool:
+        """Whether this party dials `peer`, or waits for its call: the one with an address is dialled."""
+        order, parties = list(self.file.parties), self.file.parties
+        theirs, ours = parties[peer].address, parties[self.me].address
+        if theirs is None and ours is None:
+            raise ConfigError(
+                f"neither {self.me} nor {peer} can be dialled",
+                expected="an address for at least one of the two in the federation file",
+                hint="give one of them an address = 'host:port'",
+            )
+        return theirs is not None and (ours is None or order.index(peer) < order.index(self.me))
+
+    # listening
+
+    def listening_socket(self) -> socket.socket | None:
+        """The port that peers dial, or None for a party that only dials."""
+        address = self.file.parties[self.me].address
+        if address is None:
+            return None
+        where = self.party.listen or f"0.0.0.0:{host_and_port(address)[1]}"
+        host, port = host_and_port(where)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            return socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.me} cannot listen",
+                expected=f"{where} to be free",
+                got=error.strerror,
+                hint="end the other program, or change `listen` in party.toml and the address in the federation file",
+            ) from None
+
+    async def listen(self, sock: socket.socket, meet: Meet) -> Server:
+        """Answer calls; `meet` gets each connection whose certificate is that of a party of the federation."""
+
+        async def answer(connection: ServerConnection) -> None:
+            try:
+                await meet(connection, self._identify(connection))
+            except VfgnnError as error:
+                await connection.close(FAILED, brief(error))
+                self.refused(self.trust.who(_peer_certificate(connection)), error.what)
+
+        context = tls.context(self.party, self.trust, listens=True, on_fault=self._caller_fault)
+        return await serve(
+            answer,
+            sock=sock,
+            ssl=context,
+            ssl_handshake_timeout=OPEN_S,
+            open_timeout=OPEN_S,
+            compression=None,
+            max_size=wire.MAX_HEADER,
+            ping_interval=KEEP_ALIVE_S,
+            ping_timeout=3 * KEEP_ALIVE_S,
+            write_limit=2 * wire.CHUNK,
+            server_header=None,
+            logger=QUIET,
+        )
+
+    def _caller_fault(self, server_name: str | None, reason: str) -> None:
+        self.refused(self.trust.claimant(server_name), reason)
+
+    def _identify(self, connection: Connection) -> str:
+        """Who called, by its certificate."""
+        name = self.trust.who(_peer_certificate(connection))
+        if name is None or name == self.me:
+            raise PeerRefused(
+                f"{self.me} refused a certificate that is no other party's",
+                expected=f"one of {', '.join(other for other in self.file.parties if other != self.me)}",
+                got="another name" if name is None else name,
+            )
+        return name
+
+    # dialling
+
+    async def dial(self, peer: str, path: str) -> Connection:
+        """A connection to `peer` (`path`: RUN or DOCTOR), its certificate checked.
+
+        Raises `NotThere` where trying again may help, `PeerRefused` where somebody has to mend something.
+        """
+        address = self.file.parties[peer].address or ""
+        faults: list[str] = []
+        context = tls.context(self.party, self.trust, listens=False, on_fault=lambda _, fault: faults.append(fault))
+        where = f"{peer} at {address}"
+        try:
+            connection = await connect(
+                f"wss://{address}{path}",
+                ssl=context,
+                server_hostname=tls.claim(self.me),
+                proxy=self.party.proxy,
+                open_timeout=OPEN_S,
+                compression=None,
+                max_size=wire.MAX_HEADER,
+                ping_interval=KEEP_ALIVE_S,
+                ping_timeout=3 * KEEP_ALIVE_S,
+                write_limit=2 * wire.CHUNK,
+                user_agent_header=None,
+                logger=QUIET,
+            )
+        except (OSError, EOFError, TimeoutError, WebSocketException) as error:
+            if faults:
+                raise self._dial_fault(peer, where, faults[0]) from None
+            if isinstance(error, InvalidHandshake) and not isinstance(error, InvalidMessage):
+                raise PeerRefused(f"what answers for {peer} is no vfgnn party", got=str(error), where=where) from None
+            raise NotThere(f"{peer} does not answer", got=str(error) or type(error).__name__, where=where) from None
+        found = self.trust.who(_peer_certificate(connection))
+        if found != peer:
+            await connection.close(FAILED, f"{self.me} dialled {peer} here and reached {found}"[:120])
+            raise PeerRefused(
+                f"{found or 'a stranger'} answers at the address of {peer}",
+                expected=f"a certificate made out to {peer}",
+                got=found or "another certificate",
+                where=where,
+                hint=f"check the address of {peer} in the federation file, and which party.toml was started there",
+            )
+        return connection
+
+    def _dial_fault(self, peer: str, where: str, fault: str) -> PeerRefused:
+        mine = fault.startswith("it refused our") or "got none" in fault
+        return PeerRefused(
+            f"{peer} and {self.me} do not trust each other: {fault}",
+            expected="TLS 1.3, and certificates that are valid and listed in the federation files of both",
+            where=where,
+            hint=f"compare `vfgnn keys show` at {self.me if mine else peer} with the federation file, then the clocks",
+        )
+
+    # hello
+
+    async def hello(self, connection: Connection, peer: str, *, received: int = 0) -> wire.Hello:
+        """Say hello and hear the peer's; both sides refuse a difference that matters.
+
+        Reveals: to `peer`, the federation file as this party has it, its versions and its clock.
+        """
+        ours = wire.Hello(
+            protocol=self.protocol,
+            program=self.program,
+            sender=self.me,
+            receiver=peer,
+            time=self.clock(),
+            session=self.session,
+            received=received,
+            federation=self.file.document,
+        )
+        try:
+            await connection.send(wire.encode(ours))
+            theirs = await asyncio.wait_for(connection.recv(), OPEN_S)
+        except TimeoutError:
+            raise PeerRefused(f"{peer} says no hello", expected=f"one within {OPEN_S:g} s") from None
+        except ConnectionClosed as closed:
+            if closed.rcvd is not None and closed.rcvd.code == FAILED:
+                raise PeerRefused(f"{peer} refused {self.me}: {closed.rcvd.reason}", hint=f"see {peer}'s log") from None
+            raise NotThere(f"{peer} hung up", got=str(closed)) from None
+        return self.check_hello(theirs, peer)
+
+    def check_hello(self, text: str | bytes, peer: str) -> wire.Hello:
+        """Refuse another protocol, another name or another federation file."""
+        version = wire.decode_version(text, sender=peer)
+        if version.protocol != self.protocol:
+            raise PeerRefused(
+                f"{peer} speaks protocol {version.protocol}, {self.me} speaks {self.protocol}",
+                expected=f"protocol {self.protocol} (vfgnn {self.program})",
+                got=f"protocol {version.protocol} (vfgnn {version.program})",
+                hint="install the same version of vfgnn at all parties",
+            )
+        hello = wire.decode(text, sender=peer)
+        if not isinstance(hello, wire.Hello) or (hello.sender, hello.receiver) != (peer, self.me):
+            raise PeerRefused(f"{peer} says hello in another name", expected=f"from {peer} to {self.me}")
+        found = list(differences(self.file.document, hello.federation))
+        if found:
+            shown = [f"{where}: {ours} at {self.me}, {theirs} at {peer}" for where, ours, theirs in found]
+            more = f"; and {len(shown) - SHOWN_DIFFERENCES} more" if len(shown) > SHOWN_DIFFERENCES else ""
+            raise PeerRefused(
+                f"the federation files of {self.me} and {peer} differ in {found[0][0]}",
+                expected="the same file at all parties",
+                got="; ".join(shown[:SHOWN_DIFFERENCES]) + more,
+                hint="agree on one file and copy it to all parties",
+            )
+        return hello
+
+
+def _peer_certificate(connection: Connection) -> bytes | None:
+    sslobject = connection.transport.get_extra_info("ssl_object")
+    der: bytes | None = None if sslobject is None else sslobject.getpeercert(binary_form=True)
+    return der

@@ -1,0 +1,159 @@
+"""All links of one party over TLS: the `Transport` of a real run.
+
+The connections live in a thread of their own, so that sending and receiving overlap with the party's work.
+1. listen, dial, say hello (endpoint.py)       2. the label holder names the run when all its peers are there
+3. messages over the links (connection.py); lost connections are made again       4. goodbye, or why it failed
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+from websockets.asyncio.connection import Connection
+
+from vfgnn.errors import ChannelClosed, VfgnnError
+from vfgnn.messages import Declared
+from vfgnn.randomness import new_seed
+from vfgnn.transport.connection import ENDED, FAILED, Capacity, Link, brief
+from vfgnn.transport.endpoint import RUN, Endpoint, NotThere
+from vfgnn.transport.wire import Hello
+
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
+GOODBYE_S = 30.0  # for the peers to use what was sent last
+OnEvent = Callable[..., None]
+
+
+class Network:
+    """One party's connections to all its peers."""
+
+    def __init__(self, endpoint: Endpoint, capacities: Mapping[str, Capacity], *, on_event: OnEvent) -> None:
+        self._endpoint, self._on_event = endpoint, on_event
+        endpoint.refused = self._refused
+        label_holder, patience = endpoint.file.label_holder, endpoint.file.patience
+        leads = endpoint.me == label_holder
+        self._links = {
+            peer: Link(endpoint.me, peer, capacity, patience, announces=leads) for peer, capacity in capacities.items()
+        }
+        self._dialled = [peer for peer in self._links if endpoint.dials(peer)]
+        self._leader = None if leads else self._links[label_holder]
+        self._last_fault: dict[str, str] = {}
+        self._changed = threading.Condition()
+        self._goodbye = (ENDED, "")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> str:
+        """Meet all peers; returns the run's name, which is fresh for every start."""
+        sock = self._endpoint.listening_socket()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live(sock)), name="network", daemon=True)
+        self._thread.start()
+        self._wait_for_peers()
+        run = new_seed().hex()[:16] if self._leader is None else self._leader.wait_for_run()
+        for link in self._links.values():
+            link.begin(run)
+        return run
+
+    def put(self, message: Declared, payload: torch.Tensor) -> None:
+        """Hand over a payload for its receiver."""
+        self._links[message.receiver].put(message, payload)
+
+    def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
+        """Wait for the next message from `sender`."""
+        return self._links[sender].get()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Say goodbye: after everything was used, or at once with the reason of a failure."""
+        if self._thread is None:
+            return
+        if error is None:
+            deadline = time.monotonic() + GOODBYE_S
+            for link in self._links.values():
+                link.flush(max(0.0, deadline - time.monotonic()))
+        else:
+            self._goodbye = (FAILED, brief(error))
+        if self._loop is not None and self._stop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(GOODBYE_S)
+
+    def _wait_for_peers(self) -> None:
+        deadline = time.monotonic() + self._endpoint.file.patience.start_s
+        while missing := [link for link in self._links.values() if not link.came]:
+            for link in self._links.values():
+                if link.failure is not None:
+                    raise link.failure
+            if time.monotonic() > deadline:
+                raise ChannelClosed(
+                    f"{' and '.join(link.peer for link in missing)} did not come",
+                    expected=f"all parties within {self._endpoint.file.patience.start_s:g} s (start_s)",
+                    got="; ".join(
+                        f"{link.peer}: {self._last_fault.get(link.peer, 'never heard of')}" for link in missing
+                    ),
+                    where=f"party {self._endpoint.me}",
+                    hint="run `vfgnn doctor` at the parties that are named",
+                )
+            time.sleep(0.02)
+
+    # in the network's thread
+
+    async def _live(self, sock: socket.socket | None) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = None if sock is None else await self._endpoint.listen(sock, self._answer)
+        tasks = [asyncio.create_task(self._keep_dialled(self._links[peer])) for peer in self._dialled]
+        await self._stop.wait()
+        await asyncio.gather(*(link.close(*self._goodbye) for link in self._links.values()), return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if server is not None:
+            server.close()
+            await server.wait_closed()
+
+    def _refused(self, who: str | None, why: str) -> None:
+        """A caller was turned away; it may be anybody, so this ends nothing."""
+        if who is not None:
+            self._last_fault[who] = why
+        self._on_event("refused", peer=who or "an unknown caller", reason=why)
+
+    async def _answer(self, connection: Connection, peer: str) -> None:
+        """A peer has called: for a run, or just to see whether all is well."""
+        link, request = self._links.get(peer), getattr(connection, "request", None)
+        if link is None or request is None or request.path != RUN:
+            await self._endpoint.hello(connection, peer)
+            return
+        try:
+            hello = await self._endpoint.hello(connection, peer, received=link.received)
+            await self._serve(link, connection, hello)
+        except VfgnnError as error:
+            if not isinstance(error, NotThere):
+                link.fail(error)
+            raise
+
+    async def _keep_dialled(self, link: Link) -> None:
+        pause = FIRST_PAUSE_S
+        while not link.ended and link.failure is None:
+            try:
+                connection = await self._endpoint.dial(link.peer, RUN)
+                try:
+                    hello = await self._endpoint.hello(connection, link.peer, received=link.received)
+                    await self._serve(link, connection, hello)
+                except VfgnnError as error:
+                    await connection.close(FAILED, brief(error))
+                    raise
+                pause = FIRST_PAUSE_S
+            except NotThere as absent:
+                self._last_fault[link.peer] = absent.got or absent.what
+            except VfgnnError as error:
+                link.fail(error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LAST_PAUSE_S)
+
+    async def _serve(self, link: Link, connection: Connection, hello: Hello) -> None:
+        link.meet(hello.session)
+        self._on_event("connected" if not link.came else "connected again", peer=link.peer)
+        await link.serve(connection, peer_received=hello.received)
+        if not link.ended and link.failure is None:
+            self._on_event("connection lost", peer=link.peer)

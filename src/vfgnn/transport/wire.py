@@ -1,0 +1,149 @@
+"""What travels in the WebSocket between two parties. No pickle: typed headers, and raw little-endian words.
+
+    hello    both, first          versions, who, and the whole public federation file
+    start    label holder -> all  the fresh name of this run
+    message  a declared message   its header; the payload follows in binary chunks of at most CHUNK bytes
+    ack      receiver -> sender   messages up to this number have been used; what is not acked is sent again after a
+                                  lost connection, and only `window` messages may be waiting for it
+
+Headers are JSON text, payloads binary, so neither can be taken for the other.
+"""
+
+import sys
+from typing import Literal, NoReturn
+
+import msgspec
+import numpy as np
+import torch
+
+from vfgnn.errors import ProtocolError
+from vfgnn.messages import Declared, Kind
+
+PROTOCOL = 1
+"""Raised with every change of what is sent; parties with different numbers refuse each other."""
+
+CHUNK = 2**20
+MAX_HEADER = 2**20  # of a hello, which carries the federation file
+DTYPES: dict[str, torch.dtype] = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "int64": torch.int64,
+    "uint8": torch.uint8,
+}
+if sys.byteorder != "little":
+    raise ImportError("vfgnn sends words as they lie in memory, and expects them little-endian")
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class Version(msgspec.Struct, frozen=True, tag="hello"):
+    """The part of a hello that every version of the program can read."""
+
+    protocol: int
+    program: str
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello", forbid_unknown_fields=True):
+    """Who is there, and what it works with. All of it is public to the parties of the federation."""
+
+    protocol: int
+    program: str
+    sender: str
+    receiver: str
+    time: float  # seconds since 1970 by the sender's clock
+    session: str  # drawn at each start of the program
+    received: int  # messages of this link that need not be sent again
+    federation: dict[str, object]
+
+
+class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True):
+    """The label holder's word that all have come."""
+
+    run: str
+
+
+class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=True):
+    """The header of a declared message; sender and receiver are those of the connection."""
+
+    run: str
+    number: int
+    kind: Kind
+    dtype: Literal["float32", "float64", "int64", "uint8"]
+    shape: tuple[int, ...]
+
+
+class Ack(msgspec.Struct, frozen=True, tag="ack", forbid_unknown_fields=True):
+    """Messages up to `number` have been used."""
+
+    number: int
+
+
+Header = Hello | Start | Message | Ack
+_encoder, _version = msgspec.json.Encoder(), msgspec.json.Decoder(Version)
+_decoder: msgspec.json.Decoder[Header] = msgspec.json.Decoder(Header)
+
+
+def encode(header: Header) -> str:
+    """As text."""
+    return _encoder.encode(header).decode()
+
+
+def decode(text: str | bytes, *, sender: str) -> Header:
+    """From text; anything but one of the four headers is refused by name."""
+    if isinstance(text, bytes):
+        _refuse("a payload without its header", "a header", f"{len(text)} bytes", sender)
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        _refuse("a header that cannot be read", "hello, start, message or ack", str(error)[:120], sender)
+
+
+def decode_version(text: str | bytes, *, sender: str) -> Version:
+    """The versions in a hello, whatever else it says."""
+    try:
+        return _version.decode(text)
+    except msgspec.DecodeError as error:
+        _refuse("no hello", "a hello", str(error)[:120], sender)
+
+
+def declared(header: Message, *, sender: str, receiver: str, max_bytes: int) -> Declared:
+    """What a header announces, once it is known to be possible at all."""
+    if any(length < 0 for length in header.shape) or len(header.shape) > 4:
+        _refuse("a message of impossible shape", "lengths from 0 on", str(header.shape)[:80], sender)
+    announced = Declared(header.kind, sender, receiver, DTYPES[header.dtype], header.shape)
+    if announced.bytes > max_bytes:
+        _refuse("a message larger than any of the schedule", f"at most {max_bytes} bytes", str(announced), sender)
+    return announced
+
+
+def payload_bytes(payload: torch.Tensor) -> memoryview:
+    """A contiguous CPU tensor's own memory."""
+    return payload.numpy().reshape(-1).view(np.uint8).data
+
+
+class Assembly:
+    """A message whose chunks are coming; its memory is taken once, and never more than was announced."""
+
+    def __init__(self, message: Declared) -> None:
+        self.message = message
+        self.payload = torch.empty(message.shape, dtype=message.dtype)
+        self._room = payload_bytes(self.payload)
+        self._filled = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all bytes are there."""
+        return self._filled == self.message.bytes
+
+    def add(self, chunk: str | bytes) -> None:
+        """The next chunk."""
+        if isinstance(chunk, str):
+            _refuse("a header within a payload", f"{self.message}", "text", self.message.sender)
+        end = self._filled + len(chunk)
+        if end > self.message.bytes or not chunk:
+            _refuse("a chunk that does not fit", f"{self.message.bytes} bytes", f"{end} bytes", self.message.sender)
+        self._room[self._filled : end] = chunk
+        self._filled = end
+
+
+def _refuse(what: str, expected: str, got: str, sender: str) -> NoReturn:
+    raise ProtocolError(what, expected=expected, got=got, where=f"the link from {sender}")
