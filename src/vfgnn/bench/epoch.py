@@ -1,9 +1,11 @@
-"""Seconds of one training step: the federation in one process beside the pooled model in plain PyG.
+"""Seconds of one training step: the federation beside the pooled model in plain PyG.
 
 A step is forward, backward and update, without evaluation; the median of 20, all cores. `frozen`: the joint layer is no
-longer trained. `central`: full batch, with the faster of dense and sparse features.
+longer trained. `central`: full batch, with the faster of dense and sparse features. The federation is in one process,
+or each party in a process of its own over TLS on this machine (`processes`), with the preset's own joint layer.
 """
 
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from vfgnn.data.partition import partition
 from vfgnn.messages import total_bytes
 from vfgnn.model.central import CentralTraining
 from vfgnn.parties import schedule
+from vfgnn.run.processes import LocalProcesses, write_federation
 from vfgnn.run.scenario import split_labels
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
 
@@ -30,19 +33,29 @@ class EpochBenchmark:
     dataset: str
     holders: int
     preset: str
+    processes: bool
+    joint_layer: str
     central_s: float
     federated_s: float
     ratio: float
     frozen_s: float
     frozen_ratio: float
     bytes_per_epoch: int
+    frozen_bytes_per_epoch: int
 
 
 def bench_epoch(
-    dataset: str, *, preset: str, holders: int, overrides: dict[str, object], data_dir: Path | None
+    dataset: str,
+    *,
+    preset: str,
+    holders: int,
+    overrides: dict[str, object],
+    data_dir: Path | None,
+    processes: bool = False,
 ) -> EpochBenchmark:
     """Measure all three in one run; only their ratios mean anything on a noisy machine."""
-    settings = Preset(preset).settings(dataset=dataset, overrides={**IN_ONE_PROCESS, **overrides})
+    given = overrides if processes else {**IN_ONE_PROCESS, **overrides}
+    settings = Preset(preset).settings(dataset=dataset, overrides=given)
     settings = settings.model_copy(
         update={"epochs": STEPS + WARM_UP, "evaluate_every": STEPS + WARM_UP + 1, "joint_layer_epochs": None}
     )
@@ -51,18 +64,22 @@ def bench_epoch(
     labels, whole = split_labels(data), Holding(x=data.x, edge_index=data.edge_index)
     holdings = partition(whole.x, whole.edge_index, holders=holders, seed=0)
     central = min(_central(whole, labels, settings, sparse=sparse) for sparse in (False, True))
-    federated, size = _federated(holdings, labels, settings)
-    frozen, _ = _federated(holdings, labels, frozen_settings)
+    measure = _in_processes if processes else _in_one_process
+    federated, size = measure(holdings, labels, settings)
+    frozen, frozen_size = measure(holdings, labels, frozen_settings)
     return EpochBenchmark(
         dataset=dataset,
         holders=holders,
         preset=preset,
+        processes=processes,
+        joint_layer=settings.joint_layer,
         central_s=central,
         federated_s=federated,
         ratio=federated / central,
         frozen_s=frozen,
         frozen_ratio=frozen / central,
         bytes_per_epoch=size,
+        frozen_bytes_per_epoch=frozen_size,
     )
 
 
@@ -76,7 +93,18 @@ def _central(whole: Holding, labels: Labels, settings: Settings, *, sparse: bool
     return _median_step(ticks)
 
 
-def _federated(holdings: list[Holding], labels: Labels, settings: Settings) -> tuple[float, int]:
+def _in_processes(holdings: list[Holding], labels: Labels, settings: Settings) -> tuple[float, int]:
+    """The same over real connections; the bytes are those that the senders counted."""
+    with tempfile.TemporaryDirectory(prefix="vfgnn-bench-") as folder:
+        local = write_federation(Path(folder), holdings, labels, settings, insecure_seed=0)
+        with LocalProcesses(local) as running:
+            running.wait()
+        # The last step only evaluates: its few bytes are counted with those of the training steps.
+        size = local.traffic.bytes_in("forward", "backward") // settings.epochs
+        return _median_step(local.ticks[:-1]), size
+
+
+def _in_one_process(holdings: list[Holding], labels: Labels, settings: Settings) -> tuple[float, int]:
     """Seconds between two training steps at the label holder, and the bytes of one step on all links."""
     ticks: list[float] = []
     parties = build(holdings, labels, settings, seed=0, on_epoch=lambda _: ticks.append(time.perf_counter()))

@@ -42,12 +42,13 @@ def epoch(
     holders: options.Holders = 2,
     preset: options.Preset = "paper",
     settings: options.Set = None,
+    processes: Annotated[bool, typer.Option("--processes", help="Each party a process, over TLS.")] = False,
     data_dir: options.DataDir = None,
     json: options.Json = None,
 ) -> None:
     """One training step of the federation beside the pooled model in plain PyG.
 
-    Example: `vfgnn bench epoch --dataset pubmed --set publish=needed --json epoch.json`
+    Example: `vfgnn bench epoch --dataset pubmed --processes --set publish=needed --json epoch.json`
     """
     from rich.console import Console
 
@@ -55,6 +56,8 @@ def epoch(
     from vfgnn.report.console import show_epoch_benchmark
 
     overrides = options.parse_settings(settings)
-    result = bench_epoch(dataset, preset=preset, holders=holders, overrides=overrides, data_dir=data_dir)
+    result = bench_epoch(
+        dataset, preset=preset, holders=holders, overrides=overrides, data_dir=data_dir, processes=processes
+    )
     show_epoch_benchmark(Console(), result)
     options.write_json(json, asdict(result))

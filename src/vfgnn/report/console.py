@@ -126,15 +126,18 @@ def markdown_rows(rows: Sequence[TableRow]) -> str:
 
 def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:
     """Seconds and ratios."""
-    table = Table(title=f"one training step, {result.dataset}, {result.holders} holders, preset {result.preset}")
+    where = "processes over TLS" if result.processes else "one process"
+    title = f"one training step, {result.dataset}, {result.holders} holders, preset {result.preset}, {where}"
+    table = Table(title=title)
     table.add_column("")
     table.add_column("ms", justify="right")
     table.add_column("ratio", justify="right")
     table.add_row("central, plain PyG", f"{result.central_s * 1e3:.1f}", "1.00")
-    table.add_row("federated", f"{result.federated_s * 1e3:.1f}", f"{result.ratio:.2f}")
+    table.add_row(f"federated, {result.joint_layer}", f"{result.federated_s * 1e3:.1f}", f"{result.ratio:.2f}")
     table.add_row("federated, joint layer frozen", f"{result.frozen_s * 1e3:.1f}", f"{result.frozen_ratio:.2f}")
     console.print(table)
-    console.print(f"{result.bytes_per_epoch / 1e6:.2f} MB per epoch on all links together")
+    size, frozen = result.bytes_per_epoch / 1e6, result.frozen_bytes_per_epoch / 1e6
+    console.print(f"{size:.2f} MB per epoch on all links together, {frozen:.2f} MB with the joint layer frozen")
 
 
 def show_layer_benchmark(console: Console, result: LayerBenchmark) -> None:
