@@ -30,7 +30,7 @@ class Reachable(Public):
     certificate: str | None = None  # PEM
 
 
-class ListedHolder(HolderShape, Reachable):
+class ListedHolder(Reachable, HolderShape):
     """A holder's sizes, and how it is found and known."""
 
 
@@ -179,15 +179,15 @@ def _shown(value: object) -> str:
     return "nothing" if value is None else str(value)[:80]
 
 
-def to_toml(document: Mapping[str, object]) -> str:
-    """A document of ours as TOML: values first, then tables, then lists of tables; what is None is left out."""
+def to_toml(document: Mapping[str, object], table: str = "") -> str:
+    """A document of ours as TOML: values first, then tables and lists of tables; what is None is left out."""
     lines = [f"{key} = {_toml_value(value)}" for key, value in document.items() if _is_value(value)]
     for key, value in document.items():
         if isinstance(value, dict):
-            lines += ["", f"[{key}]", to_toml(value).rstrip()]
+            lines += ["", f"[{table}{key}]", to_toml(value, f"{table}{key}.").rstrip()]
         elif isinstance(value, list) and not _is_value(value):
             for entry in value:
-                lines += ["", f"[[{key}]]", to_toml(entry).rstrip()]
+                lines += ["", f"[[{table}{key}]]", to_toml(entry, f"{table}{key}.").rstrip()]
     return "\n".join(lines) + "\n"
 
 

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -133,3 +137,19 @@ def test_a_module_must_keep_the_shape():
         LocalGnn(settings, Wide)(torch.randn(40, 6, dtype=torch.float64), graph.around(None))
     with pytest.raises(ModuleError):
         LocalGnn(settings, None)
+
+
+def test_one_gnn_after_another_in_one_process(tmp_path):
+    """The LSTM first: PyG keeps the code that it generated for the first instance of a class; no file of it stays."""
+    code = """
+import torch
+from vfgnn.config import Settings
+from vfgnn.model.cg1_edges import LocalGnn, LocalGraph
+for gnn in ("sage_lstm", "sage_mean", "sage_pool", "sage_lstm"):
+    settings = Settings(gnn=gnn, dim=4, layers=1)
+    graph = LocalGraph(torch.tensor([[0, 1], [1, 0]]), 3, settings, torch.device("cpu"))
+    LocalGnn(settings)(torch.rand(3, 4), graph.around(None))
+"""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    subprocess.run(command, check=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -1,11 +1,13 @@
 """The command line. A command imports what it needs when it is called, so that `--help` answers at once."""
 
+import signal
 import sys
+from types import FrameType
 
 import typer
 
 from vfgnn import __version__
-from vfgnn.cli import bench, keys, reproduce, run, simulate
+from vfgnn.cli import bench, demo, keys, reproduce, run, simulate
 from vfgnn.errors import VfgnnError
 
 app = typer.Typer(
@@ -15,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("demo")(simulate.demo)
+app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
 app.command("doctor")(run.doctor)
@@ -32,8 +34,14 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    """A `kill` ends a command as Ctrl-C does: peers hear of it, records are written, children end."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Run a command; what we raise on purpose becomes one message and exit code 2."""
+    signal.signal(signal.SIGTERM, _stop)
     try:
         app()
     except VfgnnError as error:

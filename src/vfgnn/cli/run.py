@@ -25,13 +25,12 @@ def run(
     """
     from vfgnn.errors import ConfigError
     from vfgnn.files import load_federation, load_party
-    from vfgnn.run.party import run_party, stop_on_sigterm
+    from vfgnn.run.party import run_party
 
     if log not in ("text", "json"):
         raise ConfigError("unknown kind of log", expected="text or json", got=log)
     if with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    stop_on_sigterm()
     file, own = load_federation(federation), load_party(party)
     outcome = run_party(file, own, log_json=log == "json")
     typer.echo(f"records: {own.run_folder}")

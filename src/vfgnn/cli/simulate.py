@@ -1,21 +1,10 @@
-"""`vfgnn demo` and `vfgnn simulate`."""
+"""`vfgnn simulate`."""
 
 from typing import Annotated, Literal, cast
 
 import typer
 
 from vfgnn.cli import options
-
-
-def demo(
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-) -> None:
-    """Two holders, one server, CiteSeer: train a federation and compare.
-
-    Example: `vfgnn demo`
-    """
-    simulate(dataset="citeseer", data_dir=data_dir, json=json)
 
 
 def simulate(

@@ -7,8 +7,12 @@ A published row is a function of the weights alone (no dropout at holders), so o
 evaluation alike. The convolutions are PyG's.
 """
 
+import importlib.util
+import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -143,6 +147,7 @@ class LocalGnn(nn.Module):
         else:
             self.convolutions = nn.ModuleList([_convolution(settings.gnn, dim) for _ in range(settings.layers)])
         self.to(settings.dtype)
+        _remove_generated_files()
 
     def forward(self, h0: torch.Tensor, around: list[Neighbourhood]) -> torch.Tensor:
         """Unit rows [rows, d]; normalise(0) = 0."""
@@ -173,6 +178,16 @@ class LocalGnn(nn.Module):
         return out
 
 
+def _remove_generated_files() -> None:
+    """PyG writes the code that it generates for a convolution into the temporary folder, and leaves it there."""
+    temporary = Path(tempfile.gettempdir())
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.endswith(("_propagate", "_edge_updater")) and file is not None and Path(file).parent == temporary:
+            Path(file).unlink(missing_ok=True)
+            Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
+
+
 class BoundedLstm(LSTMAggregation):  # type: ignore[misc]
     """PyG's LSTM aggregator over exactly LSTM_NEIGHBOURS places, zeros where there are fewer neighbours.
 
@@ -185,10 +200,17 @@ class BoundedLstm(LSTMAggregation):  # type: ignore[misc]
         return out
 
 
+class LstmSage(SAGEConv):  # type: ignore[misc]
+    """SAGEConv under a name of its own.
+
+    PyG generates code once for each class, for the first instance it sees; that of an LSTM cannot do sparse means.
+    """
+
+
 def _convolution(gnn: str, dim: int) -> nn.Module:
     make: dict[str, Callable[[], nn.Module]] = {
         "sage_mean": lambda: SAGEConv(dim, dim, aggr="mean"),
-        "sage_lstm": lambda: SAGEConv(dim, dim, aggr=BoundedLstm(dim, dim)),
+        "sage_lstm": lambda: LstmSage(dim, dim, aggr=BoundedLstm(dim, dim)),
         "sage_pool": lambda: SAGEConv(dim, dim, aggr="max", project=True),
         "gcn": lambda: GCNConv(dim, dim, normalize=False, add_self_loops=False),
         "gat": lambda: GATConv(dim, dim),

@@ -1,11 +1,13 @@
 """What people see in a terminal: progress, tables, and a bar beside each figure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from vfgnn.bench.epoch import EpochBenchmark
@@ -13,6 +15,7 @@ from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.experiments.tables import TableRow
 from vfgnn.records import EpochMetrics
 from vfgnn.run.doctor import Finding
+from vfgnn.run.processes import Progress as Parties
 from vfgnn.run.scenario import SimulationResult
 
 BAR = 30
@@ -49,6 +52,35 @@ class EpochProgress:
         self._display.update(line, completed=metrics.epoch, note=note, **ended)  # type: ignore[arg-type]
 
 
+@contextmanager
+def show_processes(console: Console) -> Iterator[Callable[[dict[str, Parties]], None]]:
+    """One live line per party; loss and accuracy are the label holder's own. Silent where there is no terminal."""
+    if not console.is_terminal:
+        yield lambda parties: None
+        return
+    with Live(console=console, refresh_per_second=8) as live:
+        yield lambda parties: live.update(_processes_table(parties))
+
+
+def _processes_table(parties: dict[str, Parties]) -> Table:
+    table = Table()
+    for heading in ("party", "state", "epoch", "", "sent", "received", "loss", "validation"):
+        table.add_column(heading, justify="left" if heading in ("party", "state", "") else "right")
+    for name, at in parties.items():
+        bar = ProgressBar(total=max(1, at.of), completed=at.of if at.state == "done" else at.epoch, width=20)
+        table.add_row(
+            name,
+            at.state,
+            f"{at.epoch}/{at.of}" if at.of else "",
+            bar,
+            f"{at.sent / 1e6:.1f} MB",
+            f"{at.received / 1e6:.1f} MB",
+            "" if at.loss is None else f"{at.loss:.3f}",
+            "" if at.val_accuracy is None else f"{at.val_accuracy:.3f}",
+        )
+    return table
+
+
 def show_simulation(console: Console, result: SimulationResult) -> None:
     """Isolated, federated and joint side by side."""
     table = Table(title=f"{result.dataset}, {result.holders} holders, preset {result.preset}, seed {result.seed}")
@@ -72,7 +104,7 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
         f"{result.seconds_per_epoch:.3f} s and {result.bytes_per_epoch / 1e6:.2f} MB per epoch on all links"
     )
     if settings.initial_embedding == "collaborative":
-        console.print(f"joint layer: {settings.joint_layer} (a simulation: one process has everything)")
+        console.print(f"joint layer: {settings.joint_layer}")
         console.print("what the reveals of h0 give the other holders (from 100 % on, possibly all):")
         for meter in result.leak_meters:
             console.print(f"  {meter.explain()}")

@@ -4,10 +4,8 @@ Sees what its role sees (parties/), and leaves records in its own run folder. A 
 role is known: a server's process never loads what could read features, a dealer's nothing of the model.
 """
 
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,7 +21,7 @@ from vfgnn.records import EpochMetrics, Outcome
 from vfgnn.run.device import choose_device
 from vfgnn.run.folder import RunFolder
 from vfgnn.run.module import load_module
-from vfgnn.transport.connection import Capacity
+from vfgnn.transport.connection import Capacity, brief
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 
@@ -61,10 +59,13 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False)
         outcome = _train(file.federation(run), party, channel, data, folder)
         network.close()
     except BaseException as error:
-        network.close(error)
-        reason = str(error) if isinstance(error, VfgnnError) else type(error).__name__
-        folder.end(channel.traffic, outcome=None, error=reason)
-        logs.event("run failed", reason=reason.splitlines()[0])
+        try:
+            network.close(error)
+        finally:  # a second Ctrl-C must not cost the records
+            folder.end(
+                channel.traffic, outcome=None, error=str(error) if isinstance(error, VfgnnError) else brief(error)
+            )
+            logs.event("run failed", reason=brief(error))
         raise
     folder.end(channel.traffic, outcome=outcome, error=None)
     logs.event("run ended", **{} if outcome is None else {"test_accuracy": round(outcome.test_accuracy, 4)})
@@ -148,15 +149,6 @@ def capacities(federation: Federation, me: str) -> dict[str, Capacity]:
             known = found.get(peer, Capacity(0, 0))
             found[peer] = Capacity(max(known.window, 2 * messages), max(known.max_bytes, largest))
     return found
-
-
-def stop_on_sigterm() -> None:
-    """An operator's `kill` ends the run as Ctrl-C does: peers hear of it, records are written."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, stop)
 
 
 def _seed(party: PartyFile) -> bytes:

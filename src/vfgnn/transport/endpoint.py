@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMes
 from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, differences
 from vfgnn.randomness import new_seed
-from vfgnn.transport import tls, wire
+from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.connection import FAILED, brief
 from vfgnn.version import __version__
 
@@ -61,6 +61,15 @@ class Endpoint:
         if self.me not in self.file.parties:
             names = ", ".join(self.file.parties)
             raise ConfigError("this party is not in the federation", expected=f"one of {names}", got=self.me)
+        made_out = certificates.name_of(certificates.load(self.party.certificate))
+        if made_out != self.me:
+            raise ConfigError(
+                f"{self.me} has a certificate that is not its own",
+                expected=f"one made out to {self.me}",
+                got=made_out or "no name",
+                where=str(self.party.certificate),
+                hint=f"vfgnn keys new {self.me} makes it",
+            )
         self.trust = tls.Trust.of(self.file)
         tls.context(self.party, self.trust, listens=False, on_fault=lambda *_: None)  # key and certificate can be used
 

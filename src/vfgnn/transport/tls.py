@@ -21,13 +21,16 @@ from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.transport import certificates
 
+UNLISTED = "its certificate is not listed in our federation file"
+NEITHER = "its certificate is neither listed in our federation file nor from the CA named there"
 VERIFY_FAULTS = {
+    7: NEITHER,  # a CA of the same name, but not the same key
     9: "its certificate is not valid yet (or a clock is wrong)",
     10: "its certificate has expired (or a clock is wrong)",
-    18: "its certificate is not listed in our federation file",
-    19: "its certificate is not listed in our federation file",
-    20: "its certificate is neither listed in our federation file nor from the CA named there",
-    21: "its certificate is neither listed in our federation file nor from the CA named there",
+    18: UNLISTED,
+    19: UNLISTED,
+    20: NEITHER,
+    21: NEITHER,
 }
 FAULTS = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it presented no certificate",
@@ -37,6 +40,7 @@ FAULTS = {
     "WRONG_VERSION_NUMBER": "it does not speak TLS",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it refused our certificate: expired (or a clock is wrong)",
     "TLSV1_ALERT_UNKNOWN_CA": "it refused our certificate: not listed in its federation file",
+    "TLSV1_ALERT_DECRYPT_ERROR": "it refused our certificate: from another CA than the one it trusts",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it refused our certificate: not valid (yet), or a clock is wrong",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refused our certificate: not accepted",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate and got none",
@@ -84,13 +88,14 @@ class WatchedSSLObject(ssl.SSLObject):
     context: Context
     outgoing: ssl.MemoryBIO
     claimed: str | None = None
+    failed = False
 
     def do_handshake(self) -> None:
         """As in `ssl`, but a failure first lets the alert out that tells the peer the reason."""
         try:
             self._watch(super().do_handshake)
         except ssl.SSLError:
-            if self.outgoing.pending:
+            if self.outgoing.pending and self.failed:
                 # asyncio now sends what is pending. The peer hangs up when it has read it, or the deadline ends it.
                 raise ssl.SSLWantReadError from None
             raise
@@ -105,7 +110,9 @@ class WatchedSSLObject(ssl.SSLObject):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLZeroReturnError, ssl.SSLEOFError):
             raise
         except ssl.SSLError as error:
-            self.context.on_fault(self.claimed, explain(error))
+            if not self.failed:  # what follows from the first fault is no news
+                self.failed = True
+                self.context.on_fault(self.claimed, explain(error))
             raise
 
 

@@ -1,0 +1,108 @@
+"""Headers and payloads come back as they went, and nothing else is read."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfgnn.errors import ProtocolError
+from vfgnn.messages import Declared, Kind
+from vfgnn.transport import wire
+
+names = st.text(st.characters(codec="utf-8"), max_size=20)
+numbers = st.integers(0, 2**53)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | names,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=10,
+)
+headers = st.one_of(
+    st.builds(wire.Ack, numbers),
+    st.builds(wire.Start, names),
+    st.builds(
+        wire.Message,
+        run=names,
+        number=numbers,
+        kind=st.sampled_from(Kind),
+        dtype=st.sampled_from(list(wire.DTYPES)),
+        shape=st.lists(st.integers(0, 2**31), max_size=4).map(tuple),
+    ),
+    st.builds(
+        wire.Hello,
+        protocol=st.integers(0, 99),
+        program=names,
+        sender=names,
+        receiver=names,
+        time=st.floats(0, 2e9),
+        session=names,
+        received=numbers,
+        federation=st.dictionaries(names, json_values, max_size=4),
+    ),
+)
+
+
+@given(headers)
+def test_a_header_comes_back_as_it_went(header):
+    assert wire.decode(wire.encode(header), sender="B") == header
+
+
+@given(st.one_of(st.text(max_size=200), st.binary(max_size=200)))
+def test_anything_else_is_refused_by_name(frame):
+    with pytest.raises(ProtocolError, match="the link from B"):
+        wire.decode(frame, sender="B")
+
+
+@given(headers, st.integers(0, 400))
+def test_a_truncated_header_is_refused(header, cut):
+    text = wire.encode(header)
+    with pytest.raises(ProtocolError):
+        wire.decode(text[: min(cut, len(text) - 1)], sender="B")
+
+
+@pytest.mark.parametrize("field", ["number", "kind", "dtype", "shape"])
+def test_a_header_with_a_value_of_another_kind_is_refused(field):
+    text = '{"type":"message","run":"r","number":1,"kind":"control","dtype":"uint8","shape":[1]}'
+    assert isinstance(wire.decode(text, sender="B"), wire.Message)
+    broken = text.replace(f'"{field}":', f'"{field}":{{}},"x":')
+    with pytest.raises(ProtocolError):
+        wire.decode(broken, sender="B")
+
+
+def test_an_unknown_field_is_refused():
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        wire.decode('{"type":"ack","number":1,"more":2}', sender="B")
+
+
+def test_the_version_of_any_hello_can_be_read():
+    version = wire.decode_version('{"type":"hello","protocol":7,"program":"9.9","new":true}', sender="B")
+    assert (version.protocol, version.program) == (7, "9.9")
+
+
+shapes = st.lists(st.integers(0, 5), min_size=0, max_size=3).map(tuple)
+
+
+@given(shapes, st.sampled_from(list(wire.DTYPES.values())), st.integers(1, 50), st.randoms(use_true_random=False))
+def test_a_payload_comes_back_from_chunks_of_any_size(shape, dtype, chunk, random):
+    count = Declared(Kind.CONTROL, "B", "A", dtype, shape).bytes
+    payload = torch.frombuffer(bytearray(random.randbytes(count)) or bytearray(1), dtype=torch.uint8)[:count]
+    message = Declared(Kind.CONTROL, "B", "A", torch.uint8, (count,))
+    assembly, sent = wire.Assembly(message), wire.payload_bytes(payload)
+    for at in range(0, count, chunk):
+        assert not assembly.complete
+        assembly.add(bytes(sent[at : at + chunk]))
+    assert assembly.complete
+    assert torch.equal(assembly.payload, payload)
+
+
+@pytest.mark.parametrize("chunk", [b"", b"123456789", "text"])
+def test_a_chunk_that_does_not_fit_is_refused(chunk):
+    assembly = wire.Assembly(Declared(Kind.CONTROL, "B", "A", torch.uint8, (8,)))
+    with pytest.raises(ProtocolError):
+        assembly.add(chunk)
+
+
+@pytest.mark.parametrize("shape", [(-1,), (2**40, 2**40), (1, 1, 1, 1, 1), (9,)])
+def test_an_impossible_or_oversized_message_takes_no_memory(shape):
+    header = wire.Message("run", 1, Kind.CONTROL, "uint8", shape)
+    with pytest.raises(ProtocolError):
+        wire.declared(header, sender="B", receiver="A", max_bytes=8)

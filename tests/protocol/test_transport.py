@@ -1,0 +1,482 @@
+"""Two parties over real TLS in one process: who is let in, and that no message is lost, repeated or readable."""
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+import torch
+
+from tests.network import (
+    QUICK,
+    WINDOW,
+    Party,
+    check_tls13,
+    declare,
+    endpoint,
+    new_certificate,
+    proxied,
+    rewrite,
+    run_pair,
+    small,
+    words,
+)
+from vfgnn.errors import ChannelClosed, ConfigError, DeadlinePassed, PeerRefused, ProtocolError
+from vfgnn.files import Patience, load_party, to_toml
+from vfgnn.transport import certificates, tls
+from vfgnn.transport.endpoint import RUN
+
+SECRET = torch.frombuffer(bytearray(b"the account of Mrs Miller" * 40), dtype=torch.uint8)
+
+
+def send_all(payloads):
+    def work(network, peer):
+        me = "A" if peer == "B" else "B"
+        for payload in payloads:
+            network.put(declare(me, peer, payload), payload)
+        for payload in payloads:
+            message, got = network.get(peer)
+            assert message == declare(peer, me, payload)
+            assert torch.equal(got, payload)
+
+    return work
+
+
+@pytest.fixture
+def local(tmp_path):
+    return small(tmp_path / "federation", patience=Patience(start_s=2, message_s=5, away_s=5))
+
+
+PAYLOADS = [
+    words(6).reshape(2, 3),
+    torch.rand(1000, 700),  # three chunks
+    torch.empty(0, 8, dtype=torch.float64),
+    torch.zeros(1, dtype=torch.uint8),
+]
+
+
+def test_every_kind_of_payload_arrives_as_it_was_sent(local):
+    one, other = (Party(local, name, send_all(PAYLOADS)) for name in "AB")
+    run_pair(one, other)
+    assert (one.error, other.error) == (None, None)
+
+
+def test_what_the_sender_changes_later_stays_with_the_sender(local):
+    def send(network, peer):
+        payload = words(100_000)
+        network.put(declare("A", "B", payload), payload)
+        payload.zero_()
+
+    def receive(network, peer):
+        assert torch.equal(network.get("A")[1], words(100_000))
+
+    one, other = Party(local, "A", send), Party(local, "B", receive)
+    run_pair(one, other)
+    assert (one.error, other.error) == (None, None)
+
+
+def test_a_proxy_sees_tls_13_and_no_plaintext(local):
+    with proxied(local, "A") as (through, proxies):
+        one, other = (Party(through, name, send_all([SECRET, *PAYLOADS])) for name in "AB")
+        run_pair(one, other)
+        assert (one.error, other.error) == (None, None)
+        (seen,) = proxies["A"].seen
+        check_tls13(*seen, [b"Mrs Miller", b"vfgnn run", b'"type"', b"h0_share", b"websocket"])
+
+
+def test_the_proxy_would_notice_plaintext():
+    with pytest.raises(AssertionError, match=r"nothing was seen|a record that is not|one hello"):
+        check_tls13(b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", b"HTTP/1.1 101\r\n\r\n", [b"websocket"])
+
+
+# who is let in
+
+
+def refused_at_both_ends(local, *, caller_says, listener_says):
+    """B dials A: both ends name the other party and the reason."""
+    listener, caller = Party(local, "A"), Party(local, "B")
+    run_pair(listener, caller)
+    assert isinstance(caller.error, PeerRefused)
+    assert "A" in str(caller.error)
+    assert caller_says in str(caller.error)
+    assert [peer for peer, reason in listener.refusals if listener_says in reason] == ["B"]
+    assert isinstance(listener.error, ChannelClosed)  # it waited for B, and says why B never came
+    assert "B" in str(listener.error)
+    assert listener_says in str(listener.error)
+
+
+def test_an_unlisted_certificate_of_the_caller(local):
+    new_certificate(local, "B")
+    refused_at_both_ends(
+        local, caller_says="not listed in its federation file", listener_says="not listed in our federation file"
+    )
+
+
+def test_an_unlisted_certificate_of_the_listener(local):
+    new_certificate(local, "A")
+    refused_at_both_ends(
+        local, caller_says="not listed in our federation file", listener_says="not listed in its federation file"
+    )
+
+
+def test_an_expired_certificate_of_the_caller(local):
+    certificate = new_certificate(local, "B", days=1, age_days=3)
+    refused_at_both_ends(
+        rewrite(local, B={"certificate": certificate}), caller_says="expired", listener_says="has expired"
+    )
+
+
+def test_an_expired_certificate_of_the_listener(local):
+    certificate = new_certificate(local, "A", days=1, age_days=3)
+    refused_at_both_ends(
+        rewrite(local, A={"certificate": certificate}), caller_says="has expired", listener_says="expired"
+    )
+
+
+def test_a_certificate_that_is_not_valid_yet(local):
+    certificate = new_certificate(local, "B", days=9, age_days=-3)
+    refused_at_both_ends(
+        rewrite(local, B={"certificate": certificate}), caller_says="not valid (yet)", listener_says="not valid yet"
+    )
+
+
+def test_the_certificate_of_another_party_of_the_federation(local):
+    for part in ("key", "certificate"):
+        stolen = (local.folder / "server" / f"server.{part}.pem").read_bytes()
+        (local.folder / "B" / f"B.{part}.pem").write_bytes(stolen)
+    with pytest.raises(ConfigError, match="not its own") as caught:
+        endpoint(local, "B")
+    assert "server" in str(caught.value)
+
+
+def test_another_name_in_the_hello_than_in_the_certificate(local):
+    """A party that lies about its name is refused as the one whose certificate it has, and both ends say so."""
+    honest, liar = Party(local, "A", also=["server"]), Party(local, "server")
+    liar.network._endpoint.me = "B"
+    run_pair(honest, liar)
+    assert "server says hello in another name" in str(honest.error)
+    assert "hello in another name" in str(liar.error)
+
+
+def test_another_party_at_the_address(local):
+    """B dials A's address and reaches the server: wrong name, said at both ends."""
+    wrong = rewrite(local, A={"address": local.file.parties["server"].address})
+
+    listener, caller = Party(local, "server", also=["B"]), Party(wrong, "B")
+    run_pair(listener, caller)
+    assert "server answers at the address of A" in str(caller.error)
+    assert "B dialled A here and reached server" in str(listener.error)
+
+
+def raw_client(local, *, certificate=True, version=ssl.TLSVersion.TLSv1_3):
+    """A caller that is not our program."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = context.maximum_version = version
+    if certificate:
+        home = local.folder / "B"
+        context.load_cert_chain(home / "B.certificate.pem", home / "B.key.pem")
+    port = int(local.file.parties["A"].address.split(":")[1])
+    raw = socket.create_connection(("127.0.0.1", port), timeout=5)
+    with raw, context.wrap_socket(raw, server_hostname=tls.claim("B")) as wrapped:
+        wrapped.sendall(b"GET /run HTTP/1.1\r\n\r\n")
+        return wrapped.recv(100)
+
+
+@pytest.fixture
+def listening(local):
+    listener = Party(local, "A")
+    listener.thread.start()
+    time.sleep(0.3)
+    yield listener
+    listener.thread.join(20)
+
+
+def test_a_caller_without_a_certificate(local, listening):
+    with pytest.raises(ssl.SSLError, match=r"(?i)certificate.required"):
+        raw_client(local, certificate=False)
+    assert listening.refusals == [("B", "it presented no certificate")]
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
+def test_a_caller_with_tls_12(local, listening):
+    with pytest.raises(ssl.SSLError, match=r"(?i)protocol.version"):
+        raw_client(local, version=ssl.TLSVersion.TLSv1_2)
+    assert [reason for _, reason in listening.refusals] == ["it does not speak TLS 1.3"]
+
+
+def test_a_caller_without_tls(local, listening):
+    port = int(local.file.parties["A"].address.split(":")[1])
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as raw:
+        raw.sendall(b"GET /run HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = raw.recv(100)
+    assert not answer.startswith(b"HTTP")
+    assert listening.refusals == [("an unknown caller", "it does not speak TLS (plain HTTP)")]
+
+
+def answering(port, context):
+    """A listener that is not our program."""
+    listener = socket.create_server(("127.0.0.1", port))
+
+    def serve():
+        caller, _ = listener.accept()
+        try:
+            if context is None:
+                caller.recv(10)
+                caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            else:
+                context.wrap_socket(caller, server_side=True).recv(10)
+        except (ssl.SSLError, OSError):
+            pass
+        caller.close()
+        listener.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(("kind", "says"), [("plain", "does not speak TLS"), ("1.2", "does not speak TLS 1.3")])
+def test_our_dialler_refuses_less_than_tls_13(local, kind, says):
+    context = None
+    if kind == "1.2":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(local.folder / "A" / "A.certificate.pem", local.folder / "A" / "A.key.pem")
+    thread = answering(int(local.file.parties["A"].address.split(":")[1]), context)
+    with pytest.raises(PeerRefused, match=says) as caught:
+        asyncio.run(endpoint(local, "B").dial("A", RUN))
+    assert "A" in str(caught.value)
+    thread.join(5)
+
+
+def test_a_swapped_certificate_in_the_federation_file_is_found(local):
+    swapped = rewrite(local, B={"certificate": local.file.parties["A"].certificate})
+    with pytest.raises(ConfigError, match="made out to") as caught:
+        endpoint(swapped, "A")
+    assert "B" in str(caught.value)
+
+
+def test_certificates_of_a_private_ca(tmp_path):
+    local = small(tmp_path / "federation")
+    authority, signed = certificate_authority(["A", "B", "server", "dealer"])
+    for name, (key, certificate) in signed.items():
+        (local.folder / name / f"{name}.key.pem").write_bytes(key)
+        (local.folder / name / f"{name}.certificate.pem").write_bytes(certificate)
+    nobody = {"certificate": None}
+    trusting = rewrite(local, A=nobody, B=nobody, server=nobody, dealer=nobody, certificate_authority=authority)
+    one, other = (Party(trusting, name, send_all(PAYLOADS)) for name in "AB")
+    run_pair(one, other)
+    assert (one.error, other.error) == (None, None)
+
+
+def test_a_certificate_of_another_ca_is_refused(tmp_path):
+    local = small(tmp_path / "federation", patience=Patience(start_s=2, message_s=5, away_s=5))
+    authority, _ = certificate_authority([])
+    _, foreign = certificate_authority(["B"])
+    (local.folder / "B" / "B.key.pem").write_bytes(foreign["B"][0])
+    (local.folder / "B" / "B.certificate.pem").write_bytes(foreign["B"][1])
+    trusting = rewrite(local, B={"certificate": None}, certificate_authority=authority)
+    refused_at_both_ends(
+        trusting, caller_says="it refused our certificate", listener_says="nor from the CA named there"
+    )
+
+
+def certificate_authority(names):
+    """PEM of a CA, and for each name a key and a certificate that it signed."""
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import NameOID
+
+    def named(name):
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+    def build(subject, key, issuer, issuer_key, *, ca):
+        now = datetime.now(UTC)
+        builder = x509.CertificateBuilder().subject_name(named(subject)).issuer_name(named(issuer))
+        builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
+        builder = builder.not_valid_before(now - timedelta(minutes=1)).not_valid_after(now + timedelta(days=1))
+        return builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), True).sign(
+            issuer_key, hashes.SHA256()
+        )
+
+    root = ec.generate_private_key(ec.SECP256R1())
+    authority = build("a CA of ours", root, "a CA of ours", root, ca=True)
+    signed = {}
+    for name in names:
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = build(name, key, "a CA of ours", root, ca=False)
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        signed[name] = pem, certificate.public_bytes(Encoding.PEM)
+    return authority.public_bytes(Encoding.PEM).decode(), signed
+
+
+# what is compared before step 0
+
+
+def test_differing_federation_files_are_named_field_by_field(local):
+    other_file = rewrite(local, settings={"dim": 16}, B={"features": 7})
+    listener, caller = Party(local, "A"), Party(other_file, "B")
+    run_pair(listener, caller)
+    for party, mine, theirs in ((listener, "8 at A", "16 at B"), (caller, "16 at B", "8 at A")):
+        assert isinstance(party.error, PeerRefused)
+        for part in ("settings.dim", mine, theirs, "holders[B].features"):
+            assert part in str(party.error)
+
+
+def test_another_protocol_is_refused_at_both_ends(local):
+    listener, caller = Party(local, "A"), Party(local, "B", protocol=2, program="0.9")
+    run_pair(listener, caller)
+    for party in (listener, caller):
+        assert isinstance(party.error, PeerRefused)
+        assert "protocol 2" in str(party.error)
+        assert "install the same version" in str(party.error)
+
+
+def test_the_key_of_another_certificate_is_refused(local):
+    new_certificate(local, "B")
+    key = local.folder / "B" / "B.key.pem"
+    key.write_bytes((local.folder / "A" / "A.key.pem").read_bytes())
+    with pytest.raises(ConfigError, match="key and certificate cannot be used"):
+        endpoint(local, "B")
+
+
+def test_a_key_with_a_passphrase(local, tmp_path, monkeypatch):
+    monkeypatch.delenv("VFGNN_PASSPHRASE", raising=False)
+    home = local.folder / "B"
+    key, certificate = certificates.new("B", days=1, passphrase=b"correct horse")
+    (home / "B.key.pem").write_bytes(key)
+    (home / "B.certificate.pem").write_bytes(certificate)
+    with pytest.raises(ConfigError, match="has a passphrase"):
+        endpoint(local, "B")
+    monkeypatch.setenv("VFGNN_PASSPHRASE", "wrong")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        endpoint(local, "B")
+    monkeypatch.delenv("VFGNN_PASSPHRASE")
+    (home / "secret.txt").write_text("correct horse\n")
+    party = load_party(local.party_toml("B")).model_dump(mode="json")
+    local.party_toml("B").write_text(to_toml({**party, "passphrase_file": "secret.txt"}))
+    endpoint(local, "B")
+
+
+# links
+
+
+def test_a_lost_connection_loses_and_repeats_nothing(tmp_path):
+    local = small(tmp_path / "federation", patience=QUICK)
+    count = 40
+
+    def talk(network, peer):
+        me = "A" if peer == "B" else "B"
+        for number in range(count):
+            payload = words(50_000, number)
+            network.put(declare(me, peer, payload), payload)
+            assert torch.equal(network.get(peer)[1], payload)
+            if me == "A" and number % 10 == 5:
+                proxies["A"].cut()
+
+    with proxied(local, "A") as (through, proxies):
+        one, other = (Party(through, name, talk) for name in "AB")
+        run_pair(one, other)
+        assert (one.error, other.error) == (None, None)
+        assert len(proxies["A"].seen) >= 4
+        assert ("connected again", {"peer": "B"}) in one.events
+
+
+def test_a_sender_waits_for_a_receiver_that_is_slow(local):
+    """With a window of 8, the ninth message is not even queued before the first is used."""
+    queued = []
+
+    def send(network, peer):
+        for number in range(2 * WINDOW):
+            network.put(declare("A", "B", words(1)), words(1, number))
+            queued.append(number)
+
+    def receive(network, peer):
+        time.sleep(1.0)
+        assert len(queued) == WINDOW
+        for number in range(2 * WINDOW):
+            assert int(network.get("A")[1]) == number
+
+    one, other = Party(local, "A", send), Party(local, "B", receive)
+    run_pair(one, other)
+    assert (one.error, other.error) == (None, None)
+
+
+def test_a_silent_peer_ends_in_a_named_error(tmp_path):
+    local = small(tmp_path / "federation", patience=Patience(start_s=5, message_s=1, away_s=5))
+    over = threading.Event()
+    one = Party(local, "A", lambda network, peer: network.get("B"))
+    other = Party(local, "B", lambda network, peer: over.wait(10))
+    one.thread.start(), other.thread.start()
+    one.thread.join(10)
+    over.set()
+    other.thread.join(10)
+    assert isinstance(one.error, DeadlinePassed)
+    assert "a message from B" in str(one.error)
+    assert "message_s" in str(one.error)
+
+
+def test_a_peer_that_stays_away_ends_in_a_named_error(tmp_path):
+    local = small(tmp_path / "federation", patience=Patience(start_s=5, message_s=20, away_s=1))
+    with proxied(local, "A") as (through, proxies):
+
+        def lose(network, peer):
+            proxies["A"].close()
+            network.get(peer)
+
+        one, other = (Party(through, name, lose) for name in "AB")
+        run_pair(one, other)
+    for party in (one, other):
+        assert isinstance(party.error, ChannelClosed)
+        assert f"{party.peer} has been away for 1 s" in str(party.error)
+
+
+def test_a_peer_that_gives_up_says_why(local):
+    def fail(network, peer):
+        raise ProtocolError("a message that is not the declared one")
+
+    one, other = Party(local, "A", lambda network, peer: network.get("B")), Party(local, "B", fail)
+    run_pair(one, other)
+    assert isinstance(one.error, ChannelClosed)
+    assert "B gave up: a message that is not the declared one" in str(one.error)
+
+
+def test_a_program_error_tells_the_peer_its_kind_and_no_more(local):
+    def fail(network, peer):
+        raise ValueError("row 17 is 1234.56")
+
+    one, other = Party(local, "A", lambda network, peer: network.get("B")), Party(local, "B", fail)
+    run_pair(one, other)
+    assert "B gave up: an error in its program (ValueError)" in str(one.error)
+    assert "1234.56" not in str(one.error)
+
+
+def test_a_peer_that_has_ended_is_named(local):
+    one, other = Party(local, "A", lambda network, peer: network.get("B")), Party(local, "B")
+    run_pair(one, other)
+    assert "B ended before its message came" in str(one.error)
+    assert other.error is None
+
+
+def test_every_start_has_a_fresh_name(local):
+    runs = []
+    for _ in range(2):
+        one, other = (Party(local, name) for name in "AB")
+        run_pair(one, other)
+        runs.append({party.network._links[party.peer].run for party in (one, other)})
+    assert [len(names) for names in runs] == [1, 1]
+    assert runs[0] != runs[1]
+
+
+def test_a_port_in_use_is_named(local):
+    port = int(local.file.parties["A"].address.split(":")[1])
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(ConfigError, match="cannot listen") as caught:
+        endpoint(local, "A").listening_socket()
+    assert str(port) in str(caught.value)
