@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.network import small
 from vfgnn.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,19 @@ def test_help_answers_within_a_second():
 
 
 @pytest.mark.parametrize(
-    "command", [["demo"], ["simulate"], ["reproduce", "compare"], ["reproduce", "search"], ["bench", "epoch"]]
+    "command",
+    [
+        ["demo"],
+        ["simulate"],
+        ["run"],
+        ["doctor"],
+        ["keys", "new"],
+        ["keys", "show"],
+        ["reproduce", "compare"],
+        ["reproduce", "search"],
+        ["bench", "epoch"],
+        ["bench", "layer"],
+    ],
 )
 def test_every_command_has_an_example(command):
     done = vfgnn(*command, "--help", COLUMNS="200")
@@ -61,15 +74,19 @@ def test_simulate_writes_what_it_prints(tmp_path):
     assert "Warning" not in done.stderr
 
 
-def test_bench_epoch(tmp_path):
-    out = tmp_path / "epoch.json"
-    done = vfgnn("bench", "epoch", "--dataset", "citeseer", "--set", "dim=8", "--set", "layers=2", "--json", str(out))
+@pytest.mark.parametrize("where", [[], ["--processes"]])
+def test_bench_epoch(tmp_path, where):
+    out, temporary = tmp_path / "epoch.json", tmp_path / "temporary"
+    temporary.mkdir()
+    arguments = ["--dataset", "citeseer", "--set", "dim=8", "--set", "layers=2", "--json", str(out), *where]
+    done = vfgnn("bench", "epoch", *arguments, TMPDIR=str(temporary))
     assert done.returncode == 0, done.stderr
     result = json.loads(out.read_text())
     assert list(result) == [
-        "dataset", "holders", "preset", "central_s", "federated_s", "ratio", "frozen_s", "frozen_ratio",
-        "bytes_per_epoch",
+        "dataset", "holders", "preset", "processes", "joint_layer", "central_s", "federated_s", "ratio",
+        "frozen_s", "frozen_ratio", "bytes_per_epoch", "frozen_bytes_per_epoch",
     ]  # fmt: skip
+    assert list(temporary.iterdir()) == []
     assert result["ratio"] == pytest.approx(result["federated_s"] / result["central_s"])
 
 
@@ -91,6 +108,11 @@ BAD = {
     "missing folder": (["simulate", "--dataset", "cora", "--data-dir", "/nowhere"], "no such data folder"),
     "unknown dataset in a table": (["reproduce", "compare", "--datasets", "cora,corra"], "corra"),
     "unknown row": (["reproduce", "compare", "--models", "VFGNN_X"], "VFGNN_best"),
+    "no federation file": (["run", "federation.toml", "party.toml"], "no federation file"),
+    "unknown kind of log": (["run", "federation.toml", "party.toml", "--log", "xml"], "text or json"),
+    "a name that no certificate can have": (["keys", "new", "a b"], "letters, digits"),
+    "no certificate": (["keys", "show", "nowhere.pem"], "no certificate"),
+    "too few holders for a demo": (["demo", "--holders", "0"], "holders"),
     "unknown dataset in a benchmark": (["bench", "epoch", "--dataset", "x"], "cora, citeseer"),
 }
 
@@ -159,11 +181,54 @@ def test_compare_is_resumable(tmp_path):
     assert "CiteSeer" in (tmp_path / "rows.md").read_text()
 
 
-def test_demo_ends_with_the_comparison():
-    done = vfgnn("demo")
+def test_demo_ends_with_the_comparison_and_leaves_its_folder(tmp_path):
+    done = vfgnn("demo", "--set", "epochs=10", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for word in ("A alone", "B alone", "federated", "joint"):
+    for word in ("A alone", "B alone", "federated", "joint", "4 parties", "vfgnn run"):
         assert word in done.stdout
+    folder = tmp_path / "vfgnn-demo"
+    assert {path.name for path in folder.iterdir()} == {"federation.toml", "server", "dealer", "A", "B"}
+    # Nobody but A has labels or a metric, and nobody has another's key.
+    for name in ("server", "dealer", "B"):
+        assert not list((folder / name).rglob("labels*")) + list((folder / name).rglob("metrics*"))
+        assert [path.name for path in (folder / name).glob("*.key.pem")] == [f"{name}.key.pem"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    refused = vfgnn("demo", "--folder", "mine", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
+
+
+def test_keys_are_made_once_and_shown(tmp_path):
+    made = vfgnn("keys", "new", "bank", "--days", "30", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    key = tmp_path / "bank.key.pem"
+    assert key.stat().st_mode & 0o777 == 0o600
+    shown = vfgnn("keys", "show", "bank.certificate.pem", cwd=tmp_path)
+    fingerprint = made.stdout.split()[-1]
+    assert f"fingerprint  {fingerprint}" in shown.stdout
+    assert "name         bank" in shown.stdout
+    before = key.read_bytes()
+    again = vfgnn("keys", "new", "bank", cwd=tmp_path)
+    assert again.returncode == 2
+    assert key.read_bytes() == before
+    assert "BEGIN" not in made.stdout + shown.stdout
+
+
+def test_a_key_with_a_passphrase_is_encrypted_on_disk(tmp_path):
+    command = [str(Path(sys.executable).parent / "vfgnn"), "keys", "new", "bank", "--passphrase"]
+    done = subprocess.run(command, input="secret\nsecret\n", capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "ENCRYPTED PRIVATE KEY" in (tmp_path / "bank.key.pem").read_text()
+
+
+def test_doctor_says_what_to_do_and_ends_with_2(tmp_path):
+    local = small(tmp_path / "federation", initial_embedding="individual")
+    done = vfgnn("doctor", str(local.federation_toml), str(local.party_toml("B")), COLUMNS="160")
+    assert done.returncode == 2
+    assert "nobody answers at" in done.stdout
+    assert "2 faults to mend" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def test_quickstart_runs():

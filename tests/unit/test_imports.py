@@ -31,6 +31,13 @@ def test_the_dealer_loads_neither_data_nor_model():
     assert not [name for name in loaded if name.startswith(("vfgnn.data", "vfgnn.model", "torch_geometric"))]
 
 
+def test_a_process_loads_no_role_before_it_knows_its_own():
+    loaded = loaded_by("import vfgnn.run.party")
+    assert "vfgnn.transport.network" in loaded
+    forbidden = ("vfgnn.data", "vfgnn.mpc", "vfgnn.model", "vfgnn.parties.holder", "torch_geometric", "numba")
+    assert not [name for name in loaded if name.startswith(forbidden)]
+
+
 @pytest.mark.parametrize("statement", ["import vfgnn", "import vfgnn.cli.main"])
 def test_the_command_line_starts_without_torch(statement):
     assert "torch" not in loaded_by(statement)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import torch
 from websockets.asyncio.connection import Connection
 
-from vfgnn.errors import ChannelClosed, VfgnnError
+from vfgnn.errors import ChannelClosed, PeerRefused, VfgnnError
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
 from vfgnn.transport.connection import ENDED, FAILED, Capacity, Link, brief
@@ -22,6 +22,7 @@ from vfgnn.transport.endpoint import RUN, Endpoint, NotThere
 from vfgnn.transport.wire import Hello
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
+LINGER_S = 3.0  # for the other peers of a party that cannot start
 GOODBYE_S = 30.0  # for the peers to use what was sent last
 OnEvent = Callable[..., None]
 
@@ -82,9 +83,8 @@ class Network:
     def _wait_for_peers(self) -> None:
         deadline = time.monotonic() + self._endpoint.file.patience.start_s
         while missing := [link for link in self._links.values() if not link.came]:
-            for link in self._links.values():
-                if link.failure is not None:
-                    raise link.failure
+            if any(link.failure for link in self._links.values()):
+                raise self._first_failure()
             if time.monotonic() > deadline:
                 raise ChannelClosed(
                     f"{' and '.join(link.peer for link in missing)} did not come",
@@ -96,6 +96,14 @@ class Network:
                     hint="run `vfgnn doctor` at the parties that are named",
                 )
             time.sleep(0.02)
+
+    def _first_failure(self) -> VfgnnError:
+        """What went wrong; before that, let every peer hear it or find it out by itself."""
+        deadline = time.monotonic() + LINGER_S
+        while time.monotonic() < deadline and not all(link.came or link.failure for link in self._links.values()):
+            time.sleep(0.02)
+        failures = [link.failure for link in self._links.values() if link.failure is not None]
+        return next((failure for failure in failures if isinstance(failure, PeerRefused)), failures[0])
 
     # in the network's thread
 
