@@ -79,7 +79,7 @@ class Party:
 
     def _live(self):
         try:
-            self.network.open()
+            self.network.open(wait_s=self.network._endpoint.file.patience.start_s)
             self._work(self.network, self.peer)
             self.network.close()
         except Exception as error:  # noqa: BLE001 (the test looks at it)

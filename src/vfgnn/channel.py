@@ -16,6 +16,7 @@ from typing import Protocol
 import torch
 
 from vfgnn.errors import ChannelClosed, ProtocolError
+from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
 from vfgnn.records import Traffic
 
@@ -33,10 +34,10 @@ class Transport(Protocol):
 class Channel:
     """One party's end of all its links."""
 
-    def __init__(self, party: str, transport: Transport) -> None:
+    def __init__(self, party: str, transport: Transport, *, log: MessageLog | None = None, start: str = "") -> None:
         self.party = party
         self.traffic = Traffic()
-        self._transport = transport
+        self._transport, self._log, self._start = transport, log, start
         self._phase = "before setup"
         self._step: int | None = None
         self._expected: dict[tuple[str, str], deque[Declared]] = {}
@@ -65,6 +66,7 @@ class Channel:
         given = Declared(kind, self.party, receiver, payload.dtype, tuple(payload.shape))
         self._compare(declared, given, payload)
         self._expected[self.party, receiver].popleft()
+        self._note(given, payload)
         self._transport.put(given, payload)
         self.traffic.count(phase=self._phase, sender=self.party, receiver=receiver, size=given.bytes)
 
@@ -78,8 +80,13 @@ class Channel:
         waited = time.perf_counter() - began
         self._compare(declared, given, payload)
         self._expected[sender, self.party].popleft()
+        self._note(given, payload)
         self.traffic.count(phase=self._phase, sender=sender, receiver=self.party, size=given.bytes, waited_s=waited)
         return payload
+
+    def _note(self, message: Declared, payload: torch.Tensor) -> None:
+        if self._log is not None:
+            self._log.add(self._start, message, payload, phase=self._phase, step=self._step)
 
     def _next(self, sender: str, receiver: str) -> Declared:
         link = self._expected.get((sender, receiver))

@@ -4,6 +4,7 @@ Everything here is public and identical at all parties. Private things (data, se
 never part of it. Unknown keys are refused, so that a typing error cannot silently train something else.
 """
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -118,6 +119,11 @@ class Federation(Public):
         if self.collaborative and not any(holder.features for holder in self.holders):
             raise ValueError("collaborative initial embeddings need features at one holder at least")
         return self
+
+    @property
+    def digest(self) -> str:
+        """One word for all that shapes the model; not for the run, and not for how parties are reached."""
+        return hashlib.sha256(self.model_dump_json(exclude={"run"}).encode()).hexdigest()
 
     @property
     def collaborative(self) -> bool:

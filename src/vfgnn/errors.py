@@ -5,9 +5,12 @@
     ├── DataError              a file or a tensor that cannot be what it should be
     ├── ModuleError            a user's own GNN module that cannot take part
     ├── CorrelationReused      a mask that has been used once
+    ├── CheckpointRefused      a checkpoint that is not whole, not ours, or not of this run
+    ├── LogRefused             a message log that was altered
     ├── PeerRefused            a peer that is not who, or does not have what, the federation file says
     └── ProtocolError          a message that the schedule does not name
         ├── ChannelClosed      the other end is gone
+        │   └── PeerRestarted  it came back as a new process: all go back to the step they have in common
         ├── DeadlinePassed     the other end is there but silent for too long
         └── Overflow           a result that the ring cannot hold
 
@@ -53,6 +56,14 @@ class CorrelationReused(VfgnnError):
     """A mask that has been used once; a second use would show what it hides."""
 
 
+class CheckpointRefused(VfgnnError):
+    """A checkpoint that is not whole, not this party's, or not of this run; nothing of it was used."""
+
+
+class LogRefused(VfgnnError):
+    """A message log whose entries do not follow each other, or whose seal does not fit."""
+
+
 class PeerRefused(VfgnnError):
     """A peer whose certificate, name, version or federation file is not the expected one; nothing was sent to it."""
 
@@ -63,6 +74,10 @@ class ProtocolError(VfgnnError):
 
 class ChannelClosed(ProtocolError):
     """The other end is gone before the schedule was through."""
+
+
+class PeerRestarted(ChannelClosed):
+    """A peer came back as a new process, or has heard of one that did."""
 
 
 class DeadlinePassed(ProtocolError):

@@ -53,6 +53,7 @@ class FederationFile(Public):
     dealer: Reachable | None = None
     certificate_authority: str | None = None  # PEM; trusted for every party that lists no certificate
     patience: Patience = Patience()
+    checkpoint_every: Annotated[int, Field(ge=1)] = 10  # steps between two checkpoints of every party
     settings: Settings
 
     @model_validator(mode="after")

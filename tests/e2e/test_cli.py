@@ -42,6 +42,7 @@ def test_help_answers_within_a_second():
         ["doctor"],
         ["keys", "new"],
         ["keys", "show"],
+        ["report"],
         ["reproduce", "compare"],
         ["reproduce", "search"],
         ["bench", "epoch"],
@@ -187,7 +188,9 @@ def test_demo_ends_with_the_comparison_and_leaves_its_folder(tmp_path):
     for word in ("A alone", "B alone", "federated", "joint", "4 parties", "vfgnn run"):
         assert word in done.stdout
     folder = tmp_path / "vfgnn-demo"
-    assert {path.name for path in folder.iterdir()} == {"federation.toml", "server", "dealer", "A", "B"}
+    assert {path.name for path in folder.iterdir()} == {
+        "federation.toml", "report.html", "server", "dealer", "A", "B",
+    }  # fmt: skip
     # Nobody but A has labels or a metric, and nobody has another's key.
     for name in ("server", "dealer", "B"):
         assert not list((folder / name).rglob("labels*")) + list((folder / name).rglob("metrics*"))

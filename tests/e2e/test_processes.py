@@ -193,6 +193,8 @@ def demo(folder, temporary):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(temporary)},
+        # A shell that started the tests in the background had SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
@@ -213,9 +215,12 @@ def test_a_demo_leaves_no_process_port_or_temporary_file(tmp_path, end):
     folder, temporary = tmp_path / "demo", tmp_path / "temporary"
     temporary.mkdir()
     process = demo(folder, temporary)
-    wait_for_training(folder, process)
-    process.send_signal(end)
-    _, said = process.communicate(timeout=40)
+    try:
+        wait_for_training(folder, process)
+        process.send_signal(end)
+        _, said = process.communicate(timeout=40)
+    finally:
+        process.kill()
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[end]
     assert "Traceback" not in said
     local = LocalFederation(folder, load_federation(folder / "federation.toml"))

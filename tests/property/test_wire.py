@@ -18,10 +18,10 @@ json_values = st.recursive(
 )
 headers = st.one_of(
     st.builds(wire.Ack, numbers),
-    st.builds(wire.Start, names),
+    st.builds(wire.Start, run=names, start=names, step=numbers),
     st.builds(
         wire.Message,
-        run=names,
+        start=names,
         number=numbers,
         kind=st.sampled_from(Kind),
         dtype=st.sampled_from(list(wire.DTYPES)),
@@ -35,7 +35,10 @@ headers = st.one_of(
         receiver=names,
         time=st.floats(0, 2e9),
         session=names,
+        knows=st.none() | names,
         received=numbers,
+        run=st.none() | names,
+        steps=st.lists(numbers, max_size=4).map(tuple),
         federation=st.dictionaries(names, json_values, max_size=4),
     ),
 )
@@ -61,7 +64,7 @@ def test_a_truncated_header_is_refused(header, cut):
 
 @pytest.mark.parametrize("field", ["number", "kind", "dtype", "shape"])
 def test_a_header_with_a_value_of_another_kind_is_refused(field):
-    text = '{"type":"message","run":"r","number":1,"kind":"control","dtype":"uint8","shape":[1]}'
+    text = '{"type":"message","start":"r","number":1,"kind":"control","dtype":"uint8","shape":[1]}'
     assert isinstance(wire.decode(text, sender="B"), wire.Message)
     broken = text.replace(f'"{field}":', f'"{field}":{{}},"x":')
     with pytest.raises(ProtocolError):

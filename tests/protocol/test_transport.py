@@ -470,7 +470,7 @@ def test_every_start_has_a_fresh_name(local):
     for _ in range(2):
         one, other = (Party(local, name) for name in "AB")
         run_pair(one, other)
-        runs.append({party.network._links[party.peer].run for party in (one, other)})
+        runs.append({party.network._links[party.peer].start.start for party in (one, other)})
     assert [len(names) for names in runs] == [1, 1]
     assert runs[0] != runs[1]
 

@@ -28,6 +28,7 @@ def demo(
     from rich.console import Console
 
     from vfgnn.report.console import EpochProgress, progress, show_processes, show_simulation
+    from vfgnn.report.page import make_page
     from vfgnn.run.demo import Demo
 
     console = Console()
@@ -43,7 +44,10 @@ def demo(
     with progress(console) as display:
         result = running.compare(EpochProgress(display, running.scenario.settings.epochs))
     show_simulation(console, result)
+    page = folder / "report.html"
+    page.write_text(make_page([running.local.run_folder(name) for name in running.local.names]))
     console.print(f"\n[bold]{folder}[/] has the public federation.toml, and each party's own key, data and records;")
+    console.print(f"[bold]{page}[/] shows the run: curves, traffic, an epoch, leaks, who saw what;")
     console.print("every party was started with the command that it would run on a host of its own, such as")
     name = running.local.file.label_holder
     console.print(f"  vfgnn run {folder}/federation.toml {folder}/{name}/party.toml", soft_wrap=True, highlight=False)

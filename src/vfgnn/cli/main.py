@@ -7,7 +7,7 @@ from types import FrameType
 import typer
 
 from vfgnn import __version__
-from vfgnn.cli import bench, demo, keys, reproduce, run, simulate
+from vfgnn.cli import bench, demo, keys, report, reproduce, run, simulate
 from vfgnn.errors import VfgnnError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
 app.command("doctor")(run.doctor)
+app.command("report")(report.report)
 app.add_typer(keys.app, name="keys")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")

@@ -5,9 +5,14 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from vfgnn.cli import options
+
+if TYPE_CHECKING:
+    from vfgnn.files import FederationFile, PartyFile
 
 Federation = Annotated[Path, typer.Argument(help="The public file, the same at all parties.")]
 Party = Annotated[Path, typer.Argument(help="This party's own file.")]
@@ -17,9 +22,16 @@ def run(
     federation: Federation,
     party: Party,
     log: Annotated[str, typer.Option(help="text or json, on standard error.")] = "text",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only predict bytes, rounds, seconds and memory.")] = False,
+    bandwidth: Annotated[float, typer.Option(help="Mbit/s of each party's line, for --dry-run.", min=0.001)] = 100,
+    latency: Annotated[float, typer.Option(help="Milliseconds one way, for --dry-run.", min=0)] = 20,
+    json: options.Json = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Put an unfinished run aside and begin a new one.")] = False,
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
     """Run one party of a federation. Every party runs this command on its own machine.
+
+    A party that was killed is started again with the same command: all go on from the last step they have in common.
 
     Example: `vfgnn run federation.toml party.toml`
     """
@@ -32,11 +44,31 @@ def run(
     if with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     file, own = load_federation(federation), load_party(party)
-    outcome = run_party(file, own, log_json=log == "json")
+    if dry_run:
+        _plan(file, own, bandwidth, latency, json)
+        return
+    outcome = run_party(file, own, log_json=log == "json", fresh=fresh)
     typer.echo(f"records: {own.run_folder}")
     if outcome is not None:
         typer.echo(f"best epoch {outcome.best_epoch}: validation accuracy {outcome.val_accuracy:.3f}")
         typer.echo(f"test accuracy {outcome.test_accuracy:.3f}")
+
+
+def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: float, json: Path | None) -> None:
+    """Nothing is sent: not even the peers need to be there."""
+    from dataclasses import asdict
+
+    from rich.console import Console
+
+    from vfgnn.report.console import show_plan
+    from vfgnn.run.party import load_data
+    from vfgnn.run.plan import plan, row_counts
+
+    federation = file.federation("dry run")
+    train, val = row_counts(federation, load_data(federation, own).labels)
+    made = plan(federation, bandwidth_mbit_s=bandwidth, latency_ms=latency, train_rows=train, val_rows=val)
+    show_plan(Console(), made, file.settings.epochs, file.settings.trained_joint_epochs)
+    options.write_json(json, asdict(made))
 
 
 def _end_with_parent() -> None:

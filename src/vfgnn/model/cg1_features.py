@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from vfgnn.checkpoint import State, nest, part
 from vfgnn.data.holdings import FeatureMatrix, Holding
 from vfgnn.model.joint_layer import JointLayer
 
@@ -28,11 +29,17 @@ class InitialEmbedding(Protocol):
     def learn(self) -> None:
         """After the backward pass: move the weights that no local optimiser moves."""
 
-    def state(self) -> dict[str, torch.Tensor]:
-        """A copy of what is not a parameter of a module."""
+    def best(self) -> State:
+        """A copy of what is not a parameter of a module and makes h0 what it is now."""
 
-    def load(self, state: dict[str, torch.Tensor]) -> None:
+    def restore(self, best: State) -> None:
         """Come back to it."""
+
+    def state(self) -> State:
+        """A copy of all that is not a parameter of a module."""
+
+    def load(self, state: State) -> None:
+        """Go on from it; comes before `set_up`."""
 
     def close(self) -> None:
         """End what runs in the background."""
@@ -66,11 +73,18 @@ class IndividualEmbedding(nn.Module):
     def learn(self) -> None:
         """Nothing: the local optimiser has W_i."""
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def best(self) -> State:
         """Nothing beyond the module's own weights."""
         return {}
 
-    def load(self, state: dict[str, torch.Tensor]) -> None:
+    def restore(self, best: State) -> None:
+        """Nothing beyond the module's own weights."""
+
+    def state(self) -> State:
+        """Nothing beyond the module's own weights."""
+        return {}
+
+    def load(self, state: State) -> None:
         """Nothing beyond the module's own weights."""
 
     def close(self) -> None:
@@ -85,8 +99,10 @@ class CollaborativeEmbedding:
         self._h0: torch.Tensor | None = None
 
     def set_up(self) -> None:
-        """Compute H_0 with the other holders."""
-        self._keep(self._layer.initialise())
+        """Compute H_0 with the other holders; a run that goes on has a later h0 already."""
+        first = self._layer.initialise()
+        if self._h0 is None:
+            self._keep(first)
 
     def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor | None:
         """h0, computed anew with the other holders if the joint weights have moved."""
@@ -100,17 +116,28 @@ class CollaborativeEmbedding:
             self._layer.momentum.step(self._h0.grad)
             self._h0.grad = None
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def best(self) -> State:
         """h0 and this holder's part of the shared weights (its share of W_0 never changes)."""
         if self._h0 is None:
             return {}
         momentum = self._layer.momentum
         return {"h0": self._h0.detach(), "q": momentum.q.clone(), "a": torch.tensor(momentum.a, dtype=torch.float64)}
 
-    def load(self, state: dict[str, torch.Tensor]) -> None:
-        """Back to the h0 and the part of the shared weights of `state`."""
-        if state:
-            self._h0, self._layer.momentum.q, self._layer.momentum.a = state["h0"], state["q"], float(state["a"])
+    def restore(self, best: State) -> None:
+        """Back to the h0 and the part of the shared weights of `best`."""
+        if best:
+            self._h0 = best["h0"]
+            self._layer.momentum.restore(best["q"], float(best["a"]))
+
+    def state(self) -> State:
+        """h0 (never changed in place) and the layer's own state."""
+        known = {} if self._h0 is None else {"h0": self._h0.detach().cpu()}
+        return {**known, **nest("layer", self._layer.state())}
+
+    def load(self, state: State) -> None:
+        """Go on from them."""
+        self._h0 = state["h0"].to(self._layer.device) if "h0" in state else None
+        self._layer.load(part(state, "layer"))
 
     def close(self) -> None:
         """End what the layer computes ahead."""

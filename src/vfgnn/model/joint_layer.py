@@ -17,6 +17,7 @@ import torch
 
 from vfgnn import randomness
 from vfgnn.channel import Channel
+from vfgnn.checkpoint import State, nest, part
 from vfgnn.config import DEALER, Federation
 from vfgnn.data.holdings import SPARSE_BELOW
 from vfgnn.errors import Overflow
@@ -68,7 +69,7 @@ class JointLayer:
     def __init__(
         self, federation: Federation, channel: Channel, x: torch.Tensor, *, seed: bytes, device: torch.device
     ) -> None:
-        self._federation, self._channel, self._device, self._seed = federation, channel, device, seed
+        self._federation, self._channel, self.device, self._seed = federation, channel, device, seed
         settings = federation.settings
         self._bits = {holder.name: feature_bits(integer=holder.integer) for holder in federation.feature_holders}
         me = channel.party
@@ -82,6 +83,7 @@ class JointLayer:
         nodes, dim = federation.nodes, settings.dim
         q = torch.zeros((nodes, dim) if self.reveals else (0, 0), dtype=torch.float64, device=device)
         self.momentum = SharedMomentum(q, settings)
+        self._weight_share = draw_weight_share(federation, seed)
         self._products: PrivateProducts | None = None
         self._zeros: ZeroSharing | None = None
         self._refreshes = 0
@@ -95,9 +97,9 @@ class JointLayer:
         products = self._products = self._set_up_products()
         blocks = {
             owner: FixedPoint(weight_bits(self._bits[owner]), WEIGHT_BOUND).encode(
-                share.to(self._device), "a share of W_0"
+                share.to(self.device), "a share of W_0"
             )
-            for owner, share in draw_weight_share(federation, self._seed).items()
+            for owner, share in self._weight_share.items()
         }
         share = products.forward(blocks, kind=Kind.JOINT_WEIGHTS, senders=federation.holder_names, counter=0)
         self._prepare_next(products)
@@ -124,6 +126,21 @@ class JointLayer:
             return None
         return moved.neg_().add_(self._first, alpha=self.momentum.a)
 
+    def state(self) -> State:
+        """Its share of W_0, its part of the updates, and how often h0 was refreshed. Masks are not part of it."""
+        count = torch.tensor(self._refreshes)
+        return {
+            **nest("weight_share", self._weight_share),
+            **nest("momentum", self.momentum.state()),
+            "refreshes": count,
+        }
+
+    def load(self, state: State) -> None:
+        """Go on from it; `initialise` then computes the same H_0 under fresh masks."""
+        self._weight_share = part(state, "weight_share")
+        self.momentum.load(part(state, "momentum"))
+        self._refreshes = int(state["refreshes"])
+
     def prepared(self) -> list[Future[Prepared]]:
         """What is being computed ahead."""
         return [] if self._products is None else self._products.ahead
@@ -146,12 +163,12 @@ class JointLayer:
         products = PrivateProducts(
             channel,
             Shape(federation.nodes, federation.settings.dim, columns),
-            ring_matrix(self._x_ring, self._device) if me in columns else None,
+            ring_matrix(self._x_ring, self.device) if me in columns else None,
             holders=federation.holder_names,
             masks=masks,
-            device=self._device,
+            device=self.device,
         )
-        products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self._device))
+        products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self.device))
         return products
 
     def _exchange_pair_seeds(self) -> dict[str, bytes]:
@@ -198,7 +215,7 @@ class JointLayer:
             return None
         for sender in federation.holder_names:
             if sender != me:
-                share = channel.receive(sender, Kind.H0_SHARE).to(self._device).add_(share)
+                share = channel.receive(sender, Kind.H0_SHARE).to(self.device).add_(share)
         h0 = H0.decode(share)
         smallest, largest = torch.aminmax(h0)
         if float(largest) > H0_BOUND or float(smallest) < -H0_BOUND:

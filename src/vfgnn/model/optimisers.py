@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from vfgnn.checkpoint import State
 from vfgnn.config import Settings
 
 
@@ -28,6 +29,24 @@ class LocalOptimiser:
         if self._adam is not None:
             self._adam.step()
 
+    def state(self) -> State:
+        """A copy of Adam's moments, by weight."""
+        if self._adam is None:
+            return {}
+        moments = self._adam.state_dict()["state"]
+        return {f"{i}/{name}": value.clone() for i, kept in moments.items() for name, value in kept.items()}
+
+    def load(self, state: State) -> None:
+        """Go on with them."""
+        if self._adam is None:
+            return
+        moments: dict[int, State] = {}
+        for name, value in state.items():
+            number, _, key = name.partition("/")
+            moments.setdefault(int(number), {})[key] = value.clone()
+        groups = self._adam.state_dict()["param_groups"]
+        self._adam.load_state_dict({"state": moments, "param_groups": groups})
+
 
 @dataclass(repr=False)
 class SharedMomentum:
@@ -43,12 +62,30 @@ class SharedMomentum:
     n: torch.Tensor = field(init=False)  # N_i
     a: float = 1.0
     b: float = 0.0
+    _copy: State | None = field(init=False, default=None)  # of Q_i and N_i, until they move again
 
     def __post_init__(self) -> None:
         self.n = torch.zeros_like(self.q)
 
+    def state(self) -> State:
+        """A copy of all four; large, so it is made once for each step that moves them."""
+        if self._copy is None:
+            self._copy = {"q": self.q.to("cpu", copy=True), "n": self.n.to("cpu", copy=True)}
+        return {**self._copy, "ab": torch.tensor([self.a, self.b], dtype=torch.float64)}
+
+    def load(self, state: State) -> None:
+        """Go on from them."""
+        self.q, self.n = (state[name].to(self.q.device, copy=True) for name in ("q", "n"))
+        self.a, self.b = state["ab"].tolist()
+        self._copy = None
+
+    def restore(self, q: torch.Tensor, a: float) -> None:
+        """Back to the W of an earlier step; no step follows."""
+        self.q, self.a, self._copy = q, a, None
+
     def step(self, g: torch.Tensor) -> None:
         """One step along G_i = dL/dh0 at this holder."""
+        self._copy = None
         rate, momentum = self.settings.joint_learning_rate, self.settings.joint_momentum
         decay, nesterov = self.settings.joint_weight_decay, self.settings.joint_nesterov
         if decay:

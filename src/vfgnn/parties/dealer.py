@@ -10,6 +10,7 @@ import torch
 
 from vfgnn import randomness
 from vfgnn.channel import Channel
+from vfgnn.checkpoint import State
 from vfgnn.config import Federation
 from vfgnn.messages import Kind
 from vfgnn.mpc.correlations import Direction, Masks
@@ -97,6 +98,14 @@ class Dealer:
 
     def predict(self) -> None:
         """Nothing: no masks are needed any more."""
+
+    def state(self) -> State:
+        """How many refreshes it has dealt for; masks are drawn anew with every start."""
+        return {"refreshes": torch.tensor(self._refreshes)}
+
+    def load(self, state: State) -> None:
+        """Go on from it."""
+        self._refreshes = int(state["refreshes"])
 
     def close(self) -> None:
         """End the background thread."""

@@ -10,6 +10,7 @@ from torch import nn
 
 from vfgnn import randomness
 from vfgnn.channel import Channel
+from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding
 from vfgnn.messages import Kind
@@ -139,12 +140,12 @@ class Holder:
 
     def keep_best(self) -> None:
         """Remember its own weights and its part of the shared ones."""
-        self._best = self.features.state()
+        self._best = self.features.best()
         self._best_weights = {name: weight.clone() for name, weight in self.modules.state_dict().items()}
 
     def restore_best(self) -> None:
         """Go back to them."""
-        self.features.load(self._best)
+        self.features.restore(self._best)
         self.modules.load_state_dict(self._best_weights)
 
     def predict(self) -> None:
@@ -157,6 +158,26 @@ class Holder:
             with torch.no_grad():
                 h_local = self._local_embeddings(h0, None, self._neighbourhoods(None, None))
             self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, h_local)
+
+    def state(self) -> State:
+        """Weights, optimiser, its part of the joint layer, the best epoch's of all these, and its random state."""
+        return {
+            **nest("modules", copied(self.modules.state_dict())),
+            **nest("optimiser", self._optimiser.state()),
+            **nest("features", self.features.state()),
+            **nest("best", self._best),
+            **nest("best_modules", self._best_weights),
+            "sampling": self._sampling.get_state(),
+        }
+
+    def load(self, state: State) -> None:
+        """Go on from it."""
+        self.modules.load_state_dict(part(state, "modules"))
+        self._optimiser.load(part(state, "optimiser"))
+        self.features.load(part(state, "features"))
+        self._best = {name: tensor.to(self._device) for name, tensor in part(state, "best").items()}
+        self._best_weights = part(state, "best_modules")
+        self._sampling.set_state(state["sampling"])
 
     def close(self) -> None:
         """End what the joint layer computes ahead."""

@@ -4,12 +4,14 @@ Sees, beyond what a holder sees: z_L. What leaves, beyond what a holder sends: w
 of the training rows to the server, `keep` and `stop` to everyone. Labels, loss, accuracy and predictions stay here.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
 
 from vfgnn import randomness
 from vfgnn.channel import Channel
+from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Kind
@@ -135,9 +137,48 @@ class LabelHolder(Holder):
         with torch.no_grad():
             self.logits = self.output(self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED).to(self._device))
         test = self._labels.test
-        self.outcome = Outcome(
+        self.outcome = self._outcome(accuracy(self.logits[test], self._y[test]))
+
+    def state(self) -> State:
+        """Also the output layer, the metrics so far and, at the very end, the test accuracy."""
+        rows = [[m.epoch, _number(m.loss), _number(m.val_accuracy)] for m in self._history]
+        ended = {} if self.outcome is None else {"test_accuracy": torch.tensor(self.outcome.test_accuracy).double()}
+        return {
+            **super().state(),
+            **nest("output", copied(self.output.state_dict())),
+            **nest("output_optimiser", self._output_optimiser.state()),
+            **nest("best_output", self._best_output),
+            "history": torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
+            "best_so_far": torch.tensor([self._best_accuracy, self._best_epoch], dtype=torch.float64),
+            **ended,
+        }
+
+    def load(self, state: State) -> None:
+        """Go on from it."""
+        super().load(state)
+        self.output.load_state_dict(part(state, "output"))
+        self._output_optimiser.load(part(state, "output_optimiser"))
+        self._best_output = part(state, "best_output")
+        self._history = [
+            EpochMetrics(int(epoch), _known(loss), _known(reached))
+            for epoch, loss, reached in state["history"].tolist()
+        ]
+        self._best_accuracy, self._best_epoch = float(state["best_so_far"][0]), int(state["best_so_far"][1])
+        if "test_accuracy" in state:
+            self.outcome = self._outcome(float(state["test_accuracy"]))
+
+    def _outcome(self, test_accuracy: float) -> Outcome:
+        return Outcome(
             best_epoch=self._best_epoch,
             val_accuracy=self._best_accuracy,
-            test_accuracy=accuracy(self.logits[test], self._y[test]),
+            test_accuracy=test_accuracy,
             history=tuple(self._history),
         )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number

@@ -7,7 +7,9 @@ from typing import Protocol
 import torch
 
 from vfgnn.channel import Channel
+from vfgnn.checkpoint import State
 from vfgnn.config import Federation
+from vfgnn.messages import Kind
 from vfgnn.parties import schedule
 from vfgnn.parties.schedule import Rows, Step
 
@@ -65,23 +67,63 @@ class Party(Protocol):
     def predict(self) -> None:
         """This role's part of a forward pass over all nodes."""
 
+    def state(self) -> State:
+        """A copy of all that this party needs in order to stand at the beginning of the coming step again."""
+
+    def load(self, state: State) -> None:
+        """Stand there; comes before `set_up`."""
+
     def close(self) -> None:
         """End what runs in the background, however the run ended."""
 
 
-def train(party: Party, on_step: Callable[[Step], None] | None = None) -> None:
-    """From setup to the predictions with the best epoch's weights; `on_step` hears of every step that is done."""
+@dataclass(frozen=True)
+class Watch:
+    """What whoever runs a party hears of it; nothing if not told otherwise."""
+
+    begins: Callable[[int], None] = lambda number: None  # the party stands at the beginning of this step
+    done: Callable[[Step], None] = lambda step: None
+
+
+def train(party: Party, *, begin: int = 0, watch: Watch | None = None) -> None:
+    """From setup to the predictions with the best epoch's weights.
+
+    `begin`: the step at whose beginning the party's state was loaded. Setup comes first all the same, with fresh masks.
+    """
+    watch = watch or Watch()
     try:
-        _train(party, on_step or (lambda step: None))
+        if begin < schedule.end_step(party.federation):
+            _train(party, begin, watch)
+        watch.begins(schedule.end_step(party.federation))
+        _end(party)
     finally:
         party.close()
 
 
-def _train(party: Party, on_step: Callable[[Step], None]) -> None:
+def _end(party: Party) -> None:
+    """Leave together: whoever is killed before this is through finds everyone still there."""
+    federation, channel = party.federation, party.channel
+    channel.enter("end", schedule.end_messages(federation))
+    nothing = torch.zeros(1, dtype=torch.uint8)
+    if channel.party == federation.label_holder:
+        for other in federation.others:
+            channel.receive(other, Kind.DONE)
+        for other in federation.others:
+            channel.send(other, Kind.END, nothing)
+    else:
+        channel.send(federation.label_holder, Kind.DONE, nothing)
+        channel.receive(federation.label_holder, Kind.END)
+    channel.finish()
+
+
+def _train(party: Party, begin: int, watch: Watch) -> None:
     federation, channel = party.federation, party.channel
     channel.enter("setup", schedule.setup_messages(federation))
     party.set_up()
     for step in schedule.steps(federation):
+        if step.number < begin:
+            continue
+        watch.begins(step.number)
         channel.enter("forward", schedule.forward_messages(federation, step, party.rows), step=step.number)
         party.forward(step)
         if step.evaluates:
@@ -89,12 +131,12 @@ def _train(party: Party, on_step: Callable[[Step], None]) -> None:
             if decision.improved:
                 party.keep_best()
             if decision.stop:
-                on_step(step)
+                watch.done(step)
                 break
         if not step.last:
             channel.enter("backward", schedule.backward_messages(federation, party.rows), step=step.number)
             party.backward(step)
-        on_step(step)
+        watch.done(step)
     party.restore_best()
     channel.enter("predict", schedule.predict_messages(federation))
     party.predict()

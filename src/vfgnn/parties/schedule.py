@@ -4,6 +4,7 @@
     forward t  joint refresh; published rows; z_L; the label holder's decision
     backward t dL/dz_L; the gradient of each holder's own rows
     predict    published rows and z_L of all nodes, from the best epoch's weights
+    end        all say that they have what they need, then all may go
 
 Every party computes this table by itself and its channel holds it to it. Nothing private goes in or comes out.
 """
@@ -130,6 +131,31 @@ def predict_messages(federation: Federation) -> list[Declared]:
     return [*_published(federation, federation.nodes), hidden]
 
 
+def end_step(federation: Federation) -> int:
+    """The number after the last step: the state that a party ends with."""
+    return federation.settings.epochs + 1
+
+
+def checkpoint_steps(federation: Federation, every: int) -> list[int]:
+    """The steps at whose beginning every party writes its state, about `every` steps apart.
+
+    Only right after an evaluation: all have then heard the label holder, so nobody is ahead by more than one of them.
+    """
+    chosen, evaluated = [0], False
+    for step in steps(federation):
+        if evaluated and step.number - chosen[-1] >= every:
+            chosen.append(step.number)
+        evaluated = step.evaluates
+    return [*chosen, end_step(federation)]
+
+
+def end_messages(federation: Federation) -> list[Declared]:
+    """Nobody leaves before everybody's final state is on disk."""
+    leader, others = federation.label_holder, federation.others
+    done = [Declared(Kind.DONE, party, leader, torch.uint8, (1,)) for party in others]
+    return done + [Declared(Kind.END, leader, party, torch.uint8, (1,)) for party in others]
+
+
 def links(federation: Federation) -> dict[tuple[str, str], tuple[int, int]]:
     """Every directed link of a run: the most messages on it in one step, and the bytes of its largest message.
 
@@ -139,7 +165,8 @@ def links(federation: Federation) -> dict[tuple[str, str], tuple[int, int]]:
     middle = Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
     step = forward_messages(federation, middle, rows) + backward_messages(federation, rows)
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    for phase in (setup_messages(federation), step, predict_messages(federation)):
+    phases = (setup_messages(federation), step, predict_messages(federation), end_messages(federation))
+    for phase in phases:
         counts = Counter((message.sender, message.receiver) for message in phase)
         for message in phase:
             link = message.sender, message.receiver

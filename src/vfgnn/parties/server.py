@@ -9,6 +9,7 @@ import torch
 
 from vfgnn import randomness
 from vfgnn.channel import Channel
+from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import Federation
 from vfgnn.messages import Kind
 from vfgnn.model.cg2_server import ServerNetwork
@@ -102,6 +103,22 @@ class Server:
         Reveals: z_L of all nodes to the label holder.
         """
         self._send_evaluated(self._receive_rows())
+
+    def state(self) -> State:
+        """Weights, optimiser, the best epoch's weights, and the state of dropout."""
+        return {
+            **nest("network", copied(self.network.state_dict())),
+            **nest("optimiser", self._optimiser.state()),
+            **nest("best", self._best),
+            "dropout": self._dropout.get_state(),
+        }
+
+    def load(self, state: State) -> None:
+        """Go on from it."""
+        self.network.load_state_dict(part(state, "network"))
+        self._optimiser.load(part(state, "optimiser"))
+        self._best = part(state, "best")
+        self._dropout.set_state(state["dropout"])
 
     def close(self) -> None:
         """Nothing runs in the background."""

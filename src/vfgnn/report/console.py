@@ -15,6 +15,7 @@ from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.experiments.tables import TableRow
 from vfgnn.records import EpochMetrics
 from vfgnn.run.doctor import Finding
+from vfgnn.run.plan import Plan
 from vfgnn.run.processes import Progress as Parties
 from vfgnn.run.scenario import SimulationResult
 
@@ -121,6 +122,27 @@ def show_findings(console: Console, findings: Sequence[Finding]) -> None:
     console.print(table)
     faults = sum(finding.bad for finding in findings)
     console.print("ready to run" if not faults else f"{faults} fault{'s' * (faults > 1)} to mend before a run")
+
+
+def show_plan(console: Console, plan: Plan, epochs: int, joint_epochs: int) -> None:
+    """What a run will cost."""
+    table = Table(title=f"at {plan.bandwidth_mbit_s:g} Mbit/s and {plan.latency_ms:g} ms, {epochs} epochs at most")
+    for heading in ("", "on all links", "seconds"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    table.add_row("setup, once", f"{plan.bytes_setup / 1e6:.1f} MB", f"{plan.setup_s:.1f}")
+    if joint_epochs:
+        table.add_row("an epoch", f"{plan.bytes_per_epoch / 1e6:.2f} MB", f"{plan.seconds_per_epoch:.2f}")
+    if joint_epochs < epochs:
+        size, seconds = plan.bytes_per_frozen_epoch, plan.seconds_per_frozen_epoch
+        table.add_row("an epoch, joint layer frozen", f"{size / 1e6:.2f} MB", f"{seconds:.2f}")
+    table.add_row("prediction, once", f"{plan.bytes_predict / 1e6:.1f} MB", "")
+    console.print(table)
+    total = (
+        plan.setup_s + joint_epochs * plan.seconds_per_epoch + (epochs - joint_epochs) * plan.seconds_per_frozen_epoch
+    )
+    console.print(f"{plan.rounds_per_epoch} rounds per epoch; the whole run about {total / 60:.1f} minutes")
+    memory = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in plan.memory.items())
+    console.print(f"memory for matrices: {memory}")
 
 
 def show_rows(console: Console, rows: Sequence[TableRow], title: str) -> None:

@@ -18,12 +18,11 @@ from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.run.party import capacities, load_data
 from vfgnn.transport import certificates
-from vfgnn.transport.endpoint import DOCTOR, RUN, Endpoint, NotThere
+from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint, NotThere
 from vfgnn.transport.wire import Hello
 
 CLOCKS_S = 60.0  # clocks may differ by so much
 SOON_DAYS = 14
-LATER = 1013  # WebSocket close code: try again later
 MakeEndpoint = Callable[[FederationFile, PartyFile], Endpoint]
 
 

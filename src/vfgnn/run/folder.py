@@ -21,11 +21,12 @@ from vfgnn.version import __version__
 class RunFolder:
     """Writes what a party keeps of a run."""
 
-    def __init__(self, path: Path, party: str) -> None:
+    def __init__(self, path: Path, party: str, *, fresh: bool = False) -> None:
         self.path, self._party = path, party
         self._began = time.perf_counter()
         self._about: dict[str, object] = {}
-        _put_aside(path)
+        self.last_metrics: EpochMetrics | None = None
+        _put_aside(path, even_unfinished=fresh)
         path.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -33,9 +34,25 @@ class RunFolder:
         """Where events go."""
         return self.path / "log.jsonl"
 
-    def begin(self, run: str, file: FederationFile) -> None:
-        """All peers agree: note what on."""
+    @property
+    def messages(self) -> Path:
+        """The message log."""
+        return self.path / "messages.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """This party's own state."""
+        return self.path / "checkpoints"
+
+    def begin(self, run: str, step: int, file: FederationFile) -> None:
+        """All peers agree: note what on. Metrics of steps that will be done again are taken back."""
         self._began = time.perf_counter()
+        metrics = self.path / "metrics.jsonl"
+        if metrics.is_file():
+            whole = [line for line in metrics.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            kept = "".join(line for line in whole if json.loads(line)["epoch"] < step)
+            metrics.with_suffix(".tmp").write_text(kept)
+            metrics.with_suffix(".tmp").replace(metrics)
         self._about = {
             "party": self._party,
             "run": run,
@@ -49,8 +66,13 @@ class RunFolder:
 
     def add_metrics(self, metrics: EpochMetrics) -> None:
         """Label holder only: one epoch."""
+        self.last_metrics = metrics
         with (self.path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps({**asdict(metrics), "at_s": time.perf_counter() - self._began}) + "\n")
+
+    def note(self, key: str, value: object) -> None:
+        """Something for run.json, written at the end."""
+        self._about[key] = value
 
     def end(self, traffic: Traffic, *, outcome: Outcome | None, error: str | None) -> None:
         """How it ended, and what crossed each link."""
@@ -97,9 +119,10 @@ def read_traffic(path: Path, party: str) -> Traffic:
     return traffic
 
 
-def _put_aside(path: Path) -> None:
-    """The records of an earlier run are kept, under its name."""
+def _put_aside(path: Path, *, even_unfinished: bool) -> None:
+    """The records of a finished run are kept, under its name; an unfinished one goes on."""
     about = path / "run.json"
     if about.is_file():
-        run = json.loads(about.read_text()).get("run", "earlier")
-        path.rename(path.with_name(f"{path.name}-{run}"))
+        found = json.loads(about.read_text())
+        if even_unfinished or found["state"] == "finished":
+            path.rename(path.with_name(f"{path.name}-{found['run']}"))

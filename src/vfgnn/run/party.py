@@ -5,25 +5,29 @@ role is known: a server's process never loads what could read features, a dealer
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 
 from vfgnn import logs, randomness
 from vfgnn.channel import Channel
+from vfgnn.checkpoint import Checkpoints
 from vfgnn.config import DEALER, SERVER, Federation
-from vfgnn.errors import ConfigError, VfgnnError
+from vfgnn.errors import ConfigError, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
+from vfgnn.message_log import MessageLog
 from vfgnn.parties import loop, schedule
 from vfgnn.parties.schedule import Step
-from vfgnn.records import EpochMetrics, Outcome
+from vfgnn.records import EpochMetrics, Outcome, Traffic
 from vfgnn.run.device import choose_device
 from vfgnn.run.folder import RunFolder
 from vfgnn.run.module import load_module
+from vfgnn.transport import certificates, tls
 from vfgnn.transport.connection import Capacity, brief
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
+from vfgnn.transport.wire import Start
 
 if TYPE_CHECKING:
     from vfgnn.data.holdings import Holding, Labels
@@ -40,56 +44,108 @@ class OwnData:
     labels: "Labels | None" = None
 
 
-def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False) -> Outcome | None:
-    """From an empty process to the end of the run; the outcome is known to the label holder only."""
+def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False, fresh: bool = False) -> Outcome | None:
+    """From an empty process to the end of the run; the outcome is known to the label holder only.
+
+    Goes on where an earlier process of the same run was killed; `fresh` puts that run aside.
+    """
     federation = file.federation("before the run")
     torch.set_num_threads(party.threads or torch.get_num_threads())
-    endpoint = Endpoint(file, party)
+    Endpoint(file, party)  # refuses a key or certificate that cannot be used before anything is written
     data = load_data(federation, party)
-    folder = RunFolder(party.run_folder, party.name)
+    folder = RunFolder(party.run_folder, party.name, fresh=fresh)
     logs.configure(party.name, file=folder.log, as_json=log_json)
     if party.insecure_seed is not None:
         logs.event("insecure_seed is set: nothing is secret in this run")
-    network = Network(endpoint, capacities(federation, party.name), on_event=logs.event)
-    channel = Channel(party.name, network)
+    kept = Checkpoints(
+        folder.checkpoints,
+        party=party.name,
+        federation=federation.digest,
+        scheduled=schedule.checkpoint_steps(federation, file.checkpoint_every),
+    )
+    running = RunningParty(file, party, data, folder, kept, MessageLog(folder.messages))
     try:
-        run = network.open()
-        folder.begin(run, file)
-        logs.event("run begins", run=run, federation=file.digest[:16])
-        outcome = _train(file.federation(run), party, channel, data, folder)
-        network.close()
+        outcome = running.train()
     except BaseException as error:
-        try:
-            network.close(error)
-        finally:  # a second Ctrl-C must not cost the records
-            folder.end(
-                channel.traffic, outcome=None, error=str(error) if isinstance(error, VfgnnError) else brief(error)
-            )
-            logs.event("run failed", reason=brief(error))
+        reason = str(error) if isinstance(error, VfgnnError) else brief(error)
+        folder.end(running.traffic, outcome=None, error=reason)
+        logs.event("run failed", reason=brief(error))
         raise
-    folder.end(channel.traffic, outcome=outcome, error=None)
+    _note_leak(federation, party.name, data, folder, running.last_step)
+    running.log.seal(lambda content: certificates.sign(content, party.key, tls.passphrase_of(party), party.certificate))
+    folder.end(running.traffic, outcome=outcome, error=None)
     logs.event("run ended", **{} if outcome is None else {"test_accuracy": round(outcome.test_accuracy, 4)})
     return outcome
 
 
-def _train(
-    federation: Federation, party: PartyFile, channel: Channel, data: OwnData, folder: RunFolder
-) -> Outcome | None:
-    last: list[EpochMetrics] = []
+@dataclass
+class RunningParty:
+    """A party that trains until the run is over, and goes back with the others when one of them was started anew."""
 
-    def on_epoch(metrics: EpochMetrics) -> None:
-        folder.add_metrics(metrics)
-        last[:] = [metrics]
+    file: FederationFile
+    party: PartyFile
+    data: OwnData
+    folder: RunFolder
+    kept: Checkpoints
+    log: MessageLog
+    traffic: Traffic = field(default_factory=Traffic)
+    last_step: int | None = None
 
-    def on_step(step: Step) -> None:
-        known = {"loss": last[0].loss, "val_accuracy": last[0].val_accuracy} if last else {}
-        sent, received = channel.traffic.totals(channel.party)
-        logs.event("epoch", epoch=step.number, of=federation.settings.epochs, sent=sent, received=received, **known)
+    def train(self) -> Outcome | None:
+        """All attempts, until one comes to the end."""
+        patience = self.file.patience
+        ended = schedule.end_step(self.file.federation("end")) in self.kept.steps
+        wait_s, key = (patience.away_s, "away_s") if ended else (patience.start_s, "start_s")
+        while True:
+            try:
+                return self._attempt(wait_s, key)
+            except PeerRestarted as restarted:
+                logs.event("going back to a common step", reason=restarted.what)
+                wait_s, key = patience.away_s, "away_s"
 
-    made = make_party(federation, party, channel, data, on_epoch)
-    loop.train(made, on_step)
-    outcome: Outcome | None = getattr(made, "outcome", None)  # the label holder's
-    return outcome
+    def _attempt(self, wait_s: float, key: str) -> Outcome | None:
+        endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
+        sizes = capacities(self.file.federation("sizes"), self.party.name)
+        network = Network(endpoint, sizes, on_event=logs.event)
+        try:
+            start = network.open(wait_s=wait_s, key=key)
+            outcome = self._train_from(start, network)
+            network.close()
+        except BaseException as error:
+            # Stopped in order, or left alone: the beginning of this step is what the others have too.
+            if not isinstance(error, PeerRestarted):
+                self.kept.write()
+            network.close(error)
+            raise
+        return outcome
+
+    def _train_from(self, start: Start, network: Network) -> Outcome | None:
+        resumes = start.run == self.kept.run
+        self.kept.go_back(start.run, start.step)
+        self.folder.begin(start.run, start.step, self.file)
+        logs.event("run goes on" if resumes else "run begins", run=start.run, step=start.step)
+        channel = Channel(self.party.name, network, log=self.log, start=start.start)
+        channel.traffic = self.traffic
+        made = make_party(self.file.federation(start.start), self.party, channel, self.data, self.folder.add_metrics)
+        if resumes:
+            made.load(self.kept.load(start.step))
+        watch = loop.Watch(begins=lambda number: self._keep(made, number), done=lambda step: self._tell(made, step))
+        loop.train(made, begin=start.step, watch=watch)
+        outcome: Outcome | None = getattr(made, "outcome", None)  # the label holder's
+        return outcome
+
+    def _keep(self, made: loop.Party, number: int) -> None:
+        self.kept.remember(number, made.state())
+        if number in self.kept.scheduled:
+            self.kept.write(number)
+
+    def _tell(self, made: loop.Party, step: Step) -> None:
+        self.last_step = step.number
+        sent, received = self.traffic.totals(self.party.name)
+        known = self.folder.last_metrics
+        metrics = {} if known is None else {"loss": known.loss, "val_accuracy": known.val_accuracy}
+        epochs = self.file.settings.epochs
+        logs.event("epoch", epoch=step.number, of=epochs, sent=sent, received=received, **metrics)
 
 
 def make_party(
@@ -117,6 +173,17 @@ def make_party(
     return LabelHolder(
         federation, channel, data.holding, data.labels, seed=seed, own_module=own, device=device, on_epoch=on_epoch
     )
+
+
+def _note_leak(federation: Federation, name: str, data: OwnData, folder: RunFolder, steps: int | None) -> None:
+    """What the reveals of this run gave away of this holder's features, by its own reckoning."""
+    if data.holding is None or not federation.collaborative:
+        return
+    from vfgnn.model.leak_meter import meter
+
+    read = meter(federation, name, data.holding.x, steps=steps)
+    if read is not None:
+        folder.note("leak_meter", {"revealed": read.revealed_dimensions, "rank": read.rank, "share": read.share})
 
 
 def load_data(federation: Federation, party: PartyFile) -> OwnData:

@@ -210,6 +210,7 @@ class LocalProcesses:
 
     def start(self, name: str) -> None:
         """Start one party, with the command a user would give."""
+        self._close_input(name)
         home = self.local.folder / name
         command = [sys.executable, "-m", "vfgnn", "run", str(self.local.federation_toml), str(home / "party.toml")]
         with (home / "output.txt").open("ab") as output:
@@ -222,22 +223,33 @@ class LocalProcesses:
                 env={**os.environ, "PYTHONWARNINGS": "ignore"},
             )
         self.progress[name] = Progress()
-        self._offsets[name] = 0
+        self._offsets.setdefault(name, 0)
 
     _offsets: dict[str, int] = field(default_factory=dict)
 
     def wait(self, on_progress: Callable[[dict[str, Progress]], None] | None = None) -> None:
         """Until all have ended well; the first that did not is named, with what it said."""
-        while any(child.poll() is None for child in self.children.values()):
-            self._read_logs()
-            if on_progress is not None:
-                on_progress(self.progress)
-            self._raise_failure()
+        while self.alive():
+            self.look(on_progress)
             time.sleep(POLL_S)
+        self.look(on_progress)
+
+    def alive(self) -> bool:
+        """Whether any of them still runs."""
+        return any(child.poll() is None for child in self.children.values())
+
+    def look(self, on_progress: Callable[[dict[str, Progress]], None] | None = None) -> None:
+        """Read how far they are; a party that failed is raised."""
         self._read_logs()
         if on_progress is not None:
             on_progress(self.progress)
         self._raise_failure()
+
+    def kill(self, name: str) -> None:
+        """As a power cut would."""
+        self.children[name].kill()
+        self.children[name].wait()
+        self.progress[name].state = "killed"
 
     def stop(self) -> None:
         """End what still runs: first politely, then not."""
@@ -251,9 +263,13 @@ class LocalProcesses:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
-        for child in self.children.values():
-            if child.stdin is not None:
-                child.stdin.close()
+        for name in self.children:
+            self._close_input(name)
+
+    def _close_input(self, name: str) -> None:
+        child = self.children.get(name)
+        if child is not None and child.stdin is not None:
+            child.stdin.close()
 
     def _raise_failure(self) -> None:
         failed = [name for name, child in self.children.items() if child.poll() not in (None, 0)]
@@ -285,7 +301,14 @@ class LocalProcesses:
 
 
 def _follow(progress: Progress, event: dict[str, object]) -> None:
-    states = {"connected": "connecting", "run begins": "training", "run ended": "done", "run failed": "failed"}
+    states = {
+        "connected": "connecting",
+        "run begins": "training",
+        "run goes on": "training",
+        "going back to a common step": "going back",
+        "run ended": "done",
+        "run failed": "failed",
+    }
     progress.state = states.get(str(event["event"]), progress.state)
     if event["event"] == "epoch":
         for key in ("epoch", "of", "sent", "received", "loss", "val_accuracy"):

@@ -37,9 +37,11 @@ def split_labels(data: Data) -> Labels:
     return Labels(y=y, train=rows[0], val=rows[1], test=rows[2], classes=max(classes, 2))
 
 
-def federation_of(holdings: Sequence[Holding], labels: Labels, settings: Settings) -> Federation:
+def federation_of(
+    holdings: Sequence[Holding], labels: Labels, settings: Settings, names: Sequence[str] | None = None
+) -> Federation:
     """The public side of a split graph; the first holder has the labels."""
-    names = holder_names(len(holdings))
+    names = names or holder_names(len(holdings))
     shapes = [
         HolderShape(
             name=name,

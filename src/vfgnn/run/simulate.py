@@ -84,11 +84,13 @@ def build(
     own: OwnModule | None = None,
     device: torch.device | None = None,
     on_epoch: Callable[[EpochMetrics], None] | None = None,
+    network: InMemoryNetwork | None = None,
+    names: Sequence[str] | None = None,
 ) -> SimulatedFederation:
     """Make the parties; the first holder has the labels. `seed` is public here, so nothing is secret."""
-    federation = federation_of(holdings, labels, settings)
+    federation = federation_of(holdings, labels, settings, names)
     names = federation.holder_names
-    network = InMemoryNetwork()
+    network = network or InMemoryNetwork()
 
     def seed_of(party: str) -> bytes:
         return randomness.derive_key(randomness.insecure_seed(seed), "party", party)

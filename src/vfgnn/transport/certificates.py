@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -71,6 +71,38 @@ def write(folder: Path, name: str, *, days: int, passphrase: bytes | None) -> tu
         file.write(key)
     certificate_path.write_bytes(certificate)
     return key_path, certificate_path
+
+
+def sign(content: bytes, key: Path, passphrase: str | None, certificate: Path) -> tuple[bytes, str]:
+    """A party's signature, and the certificate that verifies it."""
+    secret = None if passphrase is None else passphrase.encode()
+    private = serialization.load_pem_private_key(key.read_bytes(), secret)
+    if isinstance(private, ec.EllipticCurvePrivateKey):
+        made = private.sign(content, ec.ECDSA(hashes.SHA256()))
+    elif isinstance(private, rsa.RSAPrivateKey):
+        made = private.sign(content, padding.PKCS1v15(), hashes.SHA256())
+    elif isinstance(private, ed25519.Ed25519PrivateKey):
+        made = private.sign(content)
+    else:
+        raise ConfigError("a key that cannot sign", expected="an EC, Ed25519 or RSA key", where=str(key))
+    return made, certificate.read_text()
+
+
+def verify(content: bytes, signature: bytes, certificate: x509.Certificate) -> bool:
+    """Whether the owner of `certificate` signed `content`."""
+    public = certificate.public_key()
+    try:
+        if isinstance(public, ec.EllipticCurvePublicKey):
+            public.verify(signature, content, ec.ECDSA(hashes.SHA256()))
+        elif isinstance(public, rsa.RSAPublicKey):
+            public.verify(signature, content, padding.PKCS1v15(), hashes.SHA256())
+        elif isinstance(public, ed25519.Ed25519PublicKey):
+            public.verify(signature, content)
+        else:
+            return False
+    except InvalidSignature:
+        return False
+    return True
 
 
 def parse(pem: str | bytes, where: str) -> x509.Certificate:

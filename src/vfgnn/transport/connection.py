@@ -12,19 +12,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 
-from vfgnn.errors import ChannelClosed, DeadlinePassed, ProtocolError, VfgnnError
+from vfgnn.errors import ChannelClosed, DeadlinePassed, PeerRestarted, ProtocolError, VfgnnError
 from vfgnn.files import Patience
 from vfgnn.messages import Declared
 from vfgnn.transport import wire
 
-ENDED, FAILED = 1000, 1008  # WebSocket close codes: all messages were used; this party gave up, and says why
+ENDED, LEFT, FAILED, RESTARTED = 1000, 1001, 1008, 1012
+"""WebSocket close codes: all messages were used; this party was stopped by its operator, and may come back; it gave up,
+and says why; somebody was started anew."""
 POLL_S = 0.5  # waits are cut into pieces so that Ctrl-C gets through
 
 
@@ -44,10 +46,24 @@ class Capacity:
     max_bytes: int
 
 
+@dataclass
+class Alarm:
+    """What concerns all links of a party, whichever of them it waits on: somebody was started anew."""
+
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    failure: VfgnnError | None = None
+
+    def ring(self, failure: VfgnnError) -> None:
+        """Wake whoever waits on any link."""
+        with self.changed:
+            self.failure = self.failure or failure
+            self.changed.notify_all()
+
+
 class Incoming(NamedTuple):
     """A message that this party has not used yet."""
 
-    run: str
+    start: str
     message: Declared
     payload: torch.Tensor
 
@@ -55,11 +71,13 @@ class Incoming(NamedTuple):
 class Link:
     """This party's end of what it exchanges with `peer`."""
 
-    def __init__(self, me: str, peer: str, capacity: Capacity, patience: Patience, *, announces: bool) -> None:
+    def __init__(
+        self, me: str, peer: str, capacity: Capacity, patience: Patience, alarm: Alarm, *, announces: bool
+    ) -> None:
         self.me, self.peer = me, peer
         self._capacity, self._patience = capacity, patience
         self._announces = announces  # this party is the label holder: it says when the run begins
-        self._changed = threading.Condition()
+        self._alarm, self._changed = alarm, alarm.changed
         self._to_send = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outgoing: deque[Outgoing] = deque()  # not acknowledged
@@ -67,12 +85,13 @@ class Link:
         self._incoming: deque[Incoming] = deque()
         self._received, self._used = 0, 0
         self._connection: Connection | None = None
-        self.run: str | None = None  # known when the label holder has started it
-        self.session: str | None = None  # of the peer's program, by its last hello
+        self.start: wire.Start | None = None  # known when the label holder has said it
+        self.hello: wire.Hello | None = None  # the peer's last one
         self.ended = False
         self.failure: VfgnnError | None = None
         self.lost_at: float | None = time.monotonic()  # None while connected
         self.came = False  # whether there has been a connection
+        self._farewell = ""  # what the peer said when it left
 
     # the party's side
 
@@ -83,7 +102,8 @@ class Link:
             self._wait(lambda: len(self._outgoing) < self._capacity.window, f"{self.peer} to use what was sent to it")
             self._numbered += 1
             dtype = wire.DTYPE_NAMES[message.dtype]
-            header = wire.Message(self.run or "", self._numbered, message.kind, dtype, message.shape)  # type: ignore[arg-type]
+            start = "" if self.start is None else self.start.start
+            header = wire.Message(start, self._numbered, message.kind, dtype, message.shape)  # type: ignore[arg-type]
             self._outgoing.append(Outgoing(header, wire.payload_bytes(copy)))
         self._wake()
 
@@ -92,34 +112,41 @@ class Link:
         with self._changed:
             self._wait(lambda: bool(self._incoming), f"a message from {self.peer}")
             self._used += 1
-            run, message, payload = self._incoming.popleft()
-        if run != self.run:
-            raise ProtocolError("a message of another run", where=f"the link from {self.peer}")
+            start, message, payload = self._incoming.popleft()
+        if self.start is None or start != self.start.start:
+            raise ProtocolError("a message of another start", where=f"the link from {self.peer}")
         self._wake()
         return message, payload
 
-    def begin(self, run: str) -> None:
-        """The run has a name; the label holder tells it to its peers."""
+    def begin(self, start: wire.Start) -> None:
+        """All have come; the label holder tells it to its peers."""
         with self._changed:
-            self.run = run
+            self.start = start
             self._changed.notify_all()
         self._wake()
 
-    def wait_for_run(self) -> str:
-        """The name that the label holder at the other end gives to the run."""
+    def wait_for_start(self) -> wire.Start:
+        """The word of the label holder, which is at the other end."""
         with self._changed:
-            self._wait(lambda: self.run is not None, f"{self.peer} to start the run")
-            return self.run or ""
+            self._wait(lambda: self.start is not None, f"{self.peer} to start the run")
+            if self.start is None:
+                raise ProtocolError("no start", where=f"the link from {self.peer}")
+            return self.start
 
     def flush(self, seconds: float) -> None:
         """Wait until the peer has used everything, or is gone."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._outgoing or self.ended or self.failure, timeout=seconds)
+            over = self._alarm
+            self._changed.wait_for(
+                lambda: not self._outgoing or self.ended or self.failure or over.failure, timeout=seconds
+            )
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
         """Until `ready`; raises when the link has failed, the peer has ended, or one of the deadlines has passed."""
         began = time.monotonic()
         while not ready():
+            if self._alarm.failure is not None:
+                raise self._alarm.failure
             if self.failure is not None:
                 raise self.failure
             if self.ended:
@@ -127,7 +154,7 @@ class Link:
             now = time.monotonic()
             if self.lost_at is not None and now - self.lost_at > self._patience.away_s:
                 raise ChannelClosed(
-                    f"{self.peer} has been away for {self._patience.away_s:g} s",
+                    f"{self.peer} {self._farewell}has been away for {self._patience.away_s:g} s",
                     expected="a connection (away_s in the federation file)",
                     where=f"party {self.me}",
                     hint=f"see whether {self.peer} still runs, and the network between the two",
@@ -159,17 +186,18 @@ class Link:
         """Messages that need not be sent again."""
         return self._received
 
-    def meet(self, session: str) -> None:
-        """A peer's program may be started anew before the run begins, not during it."""
-        if self.session not in (None, session) and (self.run is not None or self._numbered or self._received):
-            raise ChannelClosed(f"{self.peer} was started anew during the run", where=f"party {self.me}")
-        self.session = session
+    def meet(self, hello: wire.Hello) -> None:
+        """A peer's program may be started anew before the run begins; during it, all have to go back a few steps."""
+        anew = self.hello is not None and self.hello.session != hello.session
+        if anew and (self.start is not None or self._numbered or self._received):
+            raise PeerRestarted(f"{self.peer} was started anew", where=f"party {self.me}")
+        self.hello = hello
 
     async def serve(self, connection: Connection, *, peer_received: int) -> None:
         """Send and receive over `connection` until it ends; the link itself outlives it."""
         previous, self._connection = self._connection, connection
         if previous is not None:
-            await previous.close(1001, "connected anew")
+            await previous.close(LEFT, "connected anew")
         self._loop = asyncio.get_running_loop()
         self._connected(peer_received)
         tasks = [
@@ -183,8 +211,8 @@ class Link:
         except ConnectionClosed as closed:
             self._closed(closed)
         except VfgnnError as error:
-            await connection.close(FAILED, brief(error))
             self.fail(error)
+            await connection.close(FAILED, brief(error))
         finally:
             for task in tasks:
                 task.cancel()
@@ -211,6 +239,10 @@ class Link:
     def _closed(self, closed: ConnectionClosed) -> None:
         """A peer that says goodbye has ended; a connection that just broke may come back."""
         frame = closed.rcvd
+        if frame is not None and frame.code == LEFT:
+            self._farewell = f"({frame.reason}) "
+        if frame is not None and frame.code == RESTARTED:
+            self._alarm.ring(PeerRestarted(frame.reason, where=f"party {self.me}"))
         if frame is None or frame.code not in (ENDED, FAILED):
             return
         if frame.code == FAILED:
@@ -224,10 +256,10 @@ class Link:
         while True:
             self._to_send.clear()
             with self._changed:
-                used, run = self._used, self.run
+                used, start = self._used, self.start
                 due = next((one for one in self._outgoing if one.header.number > sent), None)
-            if run is not None and not announced:
-                await connection.send(wire.encode(wire.Start(run)))
+            if start is not None and not announced:
+                await connection.send(wire.encode(start))
                 announced = True
             if used > acknowledged:
                 await connection.send(wire.encode(wire.Ack(used)))
@@ -245,8 +277,8 @@ class Link:
             header = wire.decode(await connection.recv(), sender=self.peer)
             if isinstance(header, wire.Ack):
                 self._acknowledge(header.number)
-            elif isinstance(header, wire.Start) and not self._announces and self.run in (None, header.run):
-                self.begin(header.run)
+            elif isinstance(header, wire.Start) and not self._announces and self.start in (None, header):
+                self.begin(header)
             elif isinstance(header, wire.Message):
                 await self._receive_message(connection, header)
             else:
@@ -270,7 +302,7 @@ class Link:
             assembly.add(await connection.recv())
         with self._changed:
             self._received += 1
-            self._incoming.append(Incoming(header.run, announced, assembly.payload))
+            self._incoming.append(Incoming(header.start, announced, assembly.payload))
             self._changed.notify_all()
 
     def _acknowledge(self, number: int) -> None:
@@ -285,6 +317,13 @@ class Link:
         """Say goodbye on the connection of now."""
         if self._connection is not None:
             await self._connection.close(code, reason)
+
+
+def goodbye_code(error: BaseException) -> int:
+    """How a party that could not finish says goodbye."""
+    if isinstance(error, PeerRestarted):
+        return RESTARTED
+    return LEFT if isinstance(error, (KeyboardInterrupt, SystemExit)) else FAILED
 
 
 def brief(error: BaseException) -> str:

@@ -25,9 +25,11 @@ from vfgnn.transport.connection import FAILED, brief
 from vfgnn.version import __version__
 
 OPEN_S = 10.0  # for a TCP connection, a handshake, a hello
+CLOSE_S = 3.0  # for a peer to hear a goodbye
 KEEP_ALIVE_S = 10.0
 SHOWN_DIFFERENCES = 5
 RUN, DOCTOR = "/run", "/doctor"  # what a caller wants
+LATER = 1013  # WebSocket close code: try again later
 Meet = Callable[[Connection, str], Awaitable[None]]
 QUIET = logging.getLogger("vfgnn.websockets")  # its findings reach the user through our own errors
 QUIET.addHandler(logging.NullHandler())
@@ -54,7 +56,9 @@ class Endpoint:
     program: str = __version__
     protocol: int = wire.PROTOCOL
     clock: Callable[[], float] = time.time
-    session: str = field(default_factory=lambda: new_seed().hex())
+    session: str = field(default_factory=lambda: new_seed().hex()[:16])
+    run: str | None = None  # of the checkpoints that this party has, and
+    steps: tuple[int, ...] = ()  # their steps
 
     def __post_init__(self) -> None:
         self.me = self.party.name
@@ -113,6 +117,8 @@ class Endpoint:
             connection.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
                 await meet(connection, self._identify(connection))
+            except NotThere as later:
+                await connection.close(LATER, brief(later))
             except VfgnnError as error:
                 await connection.close(FAILED, brief(error))
                 self.refused(self.trust.who(_peer_certificate(connection)), error.what)
@@ -124,6 +130,7 @@ class Endpoint:
             ssl=context,
             ssl_handshake_timeout=OPEN_S,
             open_timeout=OPEN_S,
+            close_timeout=CLOSE_S,
             compression=None,
             max_size=wire.MAX_HEADER,
             ping_interval=KEEP_ALIVE_S,
@@ -165,6 +172,7 @@ class Endpoint:
                 server_hostname=tls.claim(self.me),
                 proxy=self.party.proxy,
                 open_timeout=OPEN_S,
+                close_timeout=CLOSE_S,
                 compression=None,
                 max_size=wire.MAX_HEADER,
                 ping_interval=KEEP_ALIVE_S,
@@ -202,7 +210,9 @@ class Endpoint:
 
     # hello
 
-    async def hello(self, connection: Connection, peer: str, *, received: int = 0) -> wire.Hello:
+    async def hello(
+        self, connection: Connection, peer: str, *, received: int = 0, knows: str | None = None
+    ) -> wire.Hello:
         """Say hello and hear the peer's; both sides refuse a difference that matters.
 
         Reveals: to `peer`, the federation file as this party has it, its versions and its clock.
@@ -214,7 +224,10 @@ class Endpoint:
             receiver=peer,
             time=self.clock(),
             session=self.session,
+            knows=knows,
             received=received,
+            run=self.run,
+            steps=self.steps,
             federation=self.file.document,
         )
         try:

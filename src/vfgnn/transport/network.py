@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 import torch
 from websockets.asyncio.connection import Connection
 
-from vfgnn.errors import ChannelClosed, PeerRefused, VfgnnError
+from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRefused, PeerRestarted, VfgnnError
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
-from vfgnn.transport.connection import ENDED, FAILED, Capacity, Link, brief
-from vfgnn.transport.endpoint import RUN, Endpoint, NotThere
-from vfgnn.transport.wire import Hello
+from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, goodbye_code
+from vfgnn.transport.endpoint import LATER, RUN, Endpoint, NotThere
+from vfgnn.transport.wire import Start
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
 LINGER_S = 3.0  # for the other peers of a party that cannot start
@@ -34,9 +34,10 @@ class Network:
         self._endpoint, self._on_event = endpoint, on_event
         endpoint.refused = self._refused
         label_holder, patience = endpoint.file.label_holder, endpoint.file.patience
-        leads = endpoint.me == label_holder
+        leads, self._alarm = endpoint.me == label_holder, Alarm()
         self._links = {
-            peer: Link(endpoint.me, peer, capacity, patience, announces=leads) for peer, capacity in capacities.items()
+            peer: Link(endpoint.me, peer, capacity, patience, self._alarm, announces=leads)
+            for peer, capacity in capacities.items()
         }
         self._dialled = [peer for peer in self._links if endpoint.dials(peer)]
         self._leader = None if leads else self._links[label_holder]
@@ -47,16 +48,16 @@ class Network:
         self._stop: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
 
-    def open(self) -> str:
-        """Meet all peers; returns the run's name, which is fresh for every start."""
+    def open(self, *, wait_s: float, key: str = "start_s") -> Start:
+        """Meet all peers within `wait_s`; the label holder then says which run this is, and where all stand."""
         sock = self._endpoint.listening_socket()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live(sock)), name="network", daemon=True)
         self._thread.start()
-        self._wait_for_peers()
-        run = new_seed().hex()[:16] if self._leader is None else self._leader.wait_for_run()
+        self._wait_for_peers(wait_s, key)
+        start = self._decide() if self._leader is None else self._leader.wait_for_start()
         for link in self._links.values():
-            link.begin(run)
-        return run
+            link.begin(start)
+        return start
 
     def put(self, message: Declared, payload: torch.Tensor) -> None:
         """Hand over a payload for its receiver."""
@@ -75,20 +76,20 @@ class Network:
             for link in self._links.values():
                 link.flush(max(0.0, deadline - time.monotonic()))
         else:
-            self._goodbye = (FAILED, brief(error))
+            self._goodbye = (goodbye_code(error), brief(error))
         if self._loop is not None and self._stop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(GOODBYE_S)
 
-    def _wait_for_peers(self) -> None:
-        deadline = time.monotonic() + self._endpoint.file.patience.start_s
-        while missing := [link for link in self._links.values() if not link.came]:
+    def _wait_for_peers(self, wait_s: float, key: str) -> None:
+        deadline = time.monotonic() + wait_s
+        while missing := [link for link in self._links.values() if link.lost_at is not None]:
             if any(link.failure for link in self._links.values()):
                 raise self._first_failure()
             if time.monotonic() > deadline:
                 raise ChannelClosed(
                     f"{' and '.join(link.peer for link in missing)} did not come",
-                    expected=f"all parties within {self._endpoint.file.patience.start_s:g} s (start_s)",
+                    expected=f"all parties within {wait_s:g} s ({key} in the federation file)",
                     got="; ".join(
                         f"{link.peer}: {self._last_fault.get(link.peer, 'never heard of')}" for link in missing
                     ),
@@ -104,6 +105,32 @@ class Network:
             time.sleep(0.02)
         failures = [link.failure for link in self._links.values() if link.failure is not None]
         return next((failure for failure in failures if isinstance(failure, PeerRefused)), failures[0])
+
+    def _decide(self) -> Start:
+        """Label holder: go on from the last step that all have, or begin a run."""
+        endpoint = self._endpoint
+        known = {endpoint.me: (endpoint.run, set(endpoint.steps))}
+        for peer, link in self._links.items():
+            if link.hello is not None:
+                known[peer] = link.hello.run, set(link.hello.steps)
+        fresh = new_seed().hex()[:16]
+        runs, furthest = (
+            {run for run, _ in known.values() if run},
+            max(max(steps, default=0) for _, steps in known.values()),
+        )
+        common = set.intersection(*(steps for _, steps in known.values()))
+        if len(runs) == 1 and common:
+            return Start(run=runs.pop(), start=fresh, step=max(common))
+        if furthest < endpoint.file.checkpoint_every:  # nobody has written anything that would be lost
+            return Start(run=fresh, start=fresh, step=0)
+        have = "; ".join(f"{who}: {_shown(run, steps)}" for who, (run, steps) in known.items())
+        behind = min(known, key=lambda who: max(known[who][1], default=-1))
+        raise CheckpointRefused(
+            f"{behind} was rolled back, or lost its checkpoints",
+            expected="a step of one run that all parties have",
+            got=have,
+            hint=f"restore the run folder of {behind}, or start all parties with --fresh to begin a new run",
+        )
 
     # in the network's thread
 
@@ -133,8 +160,7 @@ class Network:
             await self._endpoint.hello(connection, peer)
             return
         try:
-            hello = await self._endpoint.hello(connection, peer, received=link.received)
-            await self._serve(link, connection, hello)
+            await self._serve(link, connection)
         except VfgnnError as error:
             if not isinstance(error, NotThere):
                 link.fail(error)
@@ -146,10 +172,9 @@ class Network:
             try:
                 connection = await self._endpoint.dial(link.peer, RUN)
                 try:
-                    hello = await self._endpoint.hello(connection, link.peer, received=link.received)
-                    await self._serve(link, connection, hello)
+                    await self._serve(link, connection)
                 except VfgnnError as error:
-                    await connection.close(FAILED, brief(error))
+                    await connection.close(LATER if isinstance(error, NotThere) else FAILED, brief(error))
                     raise
                 pause = FIRST_PAUSE_S
             except NotThere as absent:
@@ -159,9 +184,23 @@ class Network:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LAST_PAUSE_S)
 
-    async def _serve(self, link: Link, connection: Connection, hello: Hello) -> None:
-        link.meet(hello.session)
+    async def _serve(self, link: Link, connection: Connection) -> None:
+        """Say hello, then send and receive until the connection ends."""
+        hello = await self._endpoint.hello(
+            connection, link.peer, received=link.received, knows=None if link.hello is None else link.hello.session
+        )
+        if hello.knows not in (None, self._endpoint.session):
+            raise NotThere(f"{link.peer} has yet to hear that {link.me} was started anew")
+        try:
+            link.meet(hello)
+        except PeerRestarted as restarted:
+            self._alarm.ring(restarted)
+            raise NotThere(f"{link.me} goes back to a common step") from None
         self._on_event("connected" if not link.came else "connected again", peer=link.peer)
         await link.serve(connection, peer_received=hello.received)
         if not link.ended and link.failure is None:
             self._on_event("connection lost", peer=link.peer)
+
+
+def _shown(run: str | None, steps: set[int]) -> str:
+    return f"steps {sorted(steps)} of run {run}" if steps else "nothing"

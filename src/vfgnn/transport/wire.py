@@ -1,7 +1,7 @@
 """What travels in the WebSocket between two parties. No pickle: typed headers, and raw little-endian words.
 
     hello    both, first          versions, who, and the whole public federation file
-    start    label holder -> all  the fresh name of this run
+    start    label holder -> all  the run, the fresh name of this start of it, and the step that all stand at
     message  a declared message   its header; the payload follows in binary chunks of at most CHUNK bytes
     ack      receiver -> sender   messages up to this number have been used; what is not acked is sent again after a
                                   lost connection, and only `window` messages may be waiting for it
@@ -50,21 +50,26 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", forbid_unknown_fields=True
     sender: str
     receiver: str
     time: float  # seconds since 1970 by the sender's clock
-    session: str  # drawn at each start of the program
+    session: str  # drawn anew whenever the sender begins to meet its peers
+    knows: str | None  # the receiver's session that the sender has exchanged messages with
     received: int  # messages of this link that need not be sent again
+    run: str | None  # the run that it has checkpoints of
+    steps: tuple[int, ...]  # at whose beginning it can stand again
     federation: dict[str, object]
 
 
 class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True):
     """The label holder's word that all have come."""
 
-    run: str
+    run: str  # stays the same when a run goes on after a kill
+    start: str  # fresh each time: every mask is derived from it
+    step: int  # where all stand
 
 
 class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=True):
     """The header of a declared message; sender and receiver are those of the connection."""
 
-    run: str
+    start: str
     number: int
     kind: Kind
     dtype: Literal["float32", "float64", "int64", "uint8"]

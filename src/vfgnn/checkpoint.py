@@ -1,0 +1,163 @@
+"""A party's own state, so that a kill costs no more than the steps since the last checkpoint.
+
+The state is what this party has at the beginning of a step: weights, optimiser, its shares, random state. It never
+leaves the party's disk. One safetensors file for each kept step, written beside its place, flushed and renamed, so that
+it is whole or not there; a digest over names, shapes and bytes finds whatever happened to it later.
+
+The last two steps are also kept in memory: a party that is stopped in order writes the last of them, and those that
+wait for a restarted peer go back to the step that all have.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from vfgnn.errors import CheckpointRefused
+
+State = dict[str, torch.Tensor]
+KEPT = 2  # in memory, and of the scheduled ones on disk: parties are never further apart than one of them
+FORMAT = "vfgnn checkpoint 1"
+HINT = "move the file away to go on from an earlier step, or restore it"
+
+
+def nest(prefix: str, state: Mapping[str, torch.Tensor]) -> State:
+    """The same tensors under `prefix/`."""
+    return {f"{prefix}/{name}": tensor for name, tensor in state.items()}
+
+
+def part(state: Mapping[str, torch.Tensor], prefix: str) -> State:
+    """The tensors under `prefix/`."""
+    return {name.removeprefix(f"{prefix}/"): tensor for name, tensor in state.items() if name.startswith(f"{prefix}/")}
+
+
+def copied(state: Mapping[str, torch.Tensor]) -> State:
+    """Tensors that nobody else will change."""
+    return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in state.items()}
+
+
+class Checkpoints:
+    """The states that one party can go back to, of one run of one federation."""
+
+    def __init__(self, folder: Path, *, party: str, federation: str, scheduled: Container[int]) -> None:
+        self._folder, self._party, self._federation = folder, party, federation
+        self.scheduled = scheduled  # the steps that every party writes
+        self._memory: dict[int, State] = {}
+        self.run: str | None = None
+        for path in self._files():
+            about, _ = self._read(path)  # whatever cannot be used is refused now, not in the middle of a run
+            if self.run not in (None, about["run"]):
+                raise CheckpointRefused("checkpoints of two runs", where=str(folder), hint="move one of them away")
+            self.run = str(about["run"])
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps at whose beginning this party can stand again."""
+        return sorted({*self._memory, *(_step(path) for path in self._files())})
+
+    def remember(self, step: int, state: State) -> None:
+        """Keep the beginning of `step` in memory."""
+        self._memory[step] = state
+        for old in sorted(self._memory)[:-KEPT]:
+            del self._memory[old]
+
+    def write(self, step: int | None = None) -> int | None:
+        """Put the remembered beginning of `step` (None: of the last one) on disk, and remove what is too old.
+
+        A step out of schedule, of a party that was stopped, never takes the place of one that all have.
+        """
+        step = max(self._memory, default=None) if step is None else step
+        if step is None:
+            return None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        state, about = copied(self._memory[step]), self._about(step)  # safetensors refuses tensors that share memory
+        about["digest"] = _digest(about, state)
+        path = self._folder / f"step-{step:08d}.safetensors"
+        temporary = path.with_suffix(".tmp")
+        save_file(state, temporary, {"vfgnn": json.dumps(about)})
+        _flush(temporary)
+        temporary.replace(path)
+        _flush(self._folder)
+        files = list(self._files())
+        in_schedule = [path for path in files if _step(path) in self.scheduled]
+        others = [path for path in files if path not in in_schedule]
+        for old in [*in_schedule[:-KEPT], *others[:-1]]:
+            old.unlink()
+        return step
+
+    def load(self, step: int) -> State:
+        """The state at the beginning of `step`."""
+        if step in self._memory:
+            return self._memory[step]
+        return self._read(self._folder / f"step-{step:08d}.safetensors")[1]
+
+    def go_back(self, run: str, step: int) -> None:
+        """The run goes on from `step`: what came after it never happened. Nothing is left of another run."""
+        keeps = -1 if run != self.run else step
+        self.run = run
+        self._memory = {kept: state for kept, state in self._memory.items() if kept <= keeps}
+        for path in list(self._files()):
+            if _step(path) > keeps:
+                path.unlink()
+
+    def _about(self, step: int) -> dict[str, object]:
+        return {
+            "format": FORMAT,
+            "party": self._party,
+            "federation": self._federation,
+            "run": self.run,
+            "step": step,
+        }
+
+    def _files(self) -> Iterator[Path]:
+        return iter(sorted(self._folder.glob("step-*.safetensors")))
+
+    def _read(self, path: Path) -> tuple[dict[str, object], State]:
+        try:
+            with safe_open(path, framework="pt") as file:
+                about: dict[str, object] = json.loads((file.metadata() or {}).get("vfgnn", "{}"))
+                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, ValueError) as error:
+            got = str(error).splitlines()[0]
+            raise CheckpointRefused("a checkpoint that cannot be read", got=got, where=str(path), hint=HINT) from None
+        digest = about.pop("digest", None)
+        if digest != _digest(about, state):
+            raise CheckpointRefused("a checkpoint that was altered", where=str(path), hint=HINT)
+        for key, ours in (("format", FORMAT), ("party", self._party), ("federation", self._federation)):
+            if about.get(key) != ours:
+                raise CheckpointRefused(
+                    f"a checkpoint of another {key}",
+                    expected=ours[:64],
+                    got=str(about.get(key))[:64],
+                    where=str(path),
+                    hint="give every party and every federation a run folder of its own",
+                )
+        if about["step"] != _step(path):
+            raise CheckpointRefused("a checkpoint of another step", got=str(about["step"]), where=str(path), hint=HINT)
+        return about, state
+
+
+def _step(path: Path) -> int:
+    return int(path.stem.removeprefix("step-"))
+
+
+def _digest(about: Mapping[str, object], state: State) -> str:
+    found = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(state):
+        tensor = state[name]
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return found.hexdigest()
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,98 @@
+"""Who saw what, checked: a party's message log against its seal, against the schedule, and against its peers' logs."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vfgnn.config import Federation
+from vfgnn.errors import LogRefused
+from vfgnn.message_log import Entry, read_entries, seal_path
+from vfgnn.parties import schedule
+from vfgnn.transport import certificates
+
+
+@dataclass(frozen=True)
+class Line:
+    """All messages of one kind on one link, as one party logged them."""
+
+    sender: str
+    receiver: str
+    kind: str
+    declared: bool  # whether the schedule has this kind on this link
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One party's log."""
+
+    party: str
+    entries: int
+    starts: int
+    sealed: str  # what its signature says
+    lines: tuple[Line, ...]
+
+    @property
+    def outside(self) -> int:
+        """Messages that the schedule does not name: there should be none."""
+        return sum(line.messages for line in self.lines if not line.declared)
+
+
+def audit(folder: Path, party: str, federation: Federation, certificate: str | None) -> Audit:
+    """Read and check one party's log; an altered one is refused."""
+    entries = list(read_entries(folder / "messages.jsonl"))
+    declared = _declared(federation)
+    counts, sizes = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
+    for entry in entries:
+        link = entry.sender, entry.receiver, entry.kind
+        counts[link] += 1
+        sizes[link] += entry.bytes
+    return Audit(
+        party=party,
+        entries=len(entries),
+        starts=len({entry.run for entry in entries}),
+        sealed=_seal(folder, entries, certificate),
+        lines=tuple(Line(*link, link in declared, counts[link], sizes[link]) for link in sorted(counts)),
+    )
+
+
+def _declared(federation: Federation) -> set[tuple[str, str, str]]:
+    rows = schedule.Rows.everything(federation.nodes)
+    step = schedule.Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
+    everything = [
+        *schedule.setup_messages(federation),
+        *schedule.forward_messages(federation, step, rows),
+        *schedule.backward_messages(federation, rows),
+        *schedule.predict_messages(federation),
+        *schedule.end_messages(federation),
+    ]
+    return {(message.sender, message.receiver, str(message.kind)) for message in everything}
+
+
+def _seal(folder: Path, entries: Sequence[Entry], listed: str | None) -> str:
+    path = seal_path(folder / "messages.jsonl")
+    if not path.is_file():
+        return "not sealed: the run did not end"
+    seal = json.loads(path.read_text())
+    head = entries[-1].hash if entries else ""
+    content = json.dumps({"entries": len(entries), "head": head}, sort_keys=True).encode()
+    certificate = certificates.parse(seal["certificate"], str(path))
+    if listed is not None and certificates.parse(listed, "the federation file") != certificate:
+        raise LogRefused(
+            "a seal of somebody else", expected="the certificate that the federation lists", where=str(path)
+        )
+    if not certificates.verify(content, bytes.fromhex(seal["signature"]), certificate):
+        raise LogRefused("a seal that does not fit its log", where=str(path), hint="the log was altered after the run")
+    return f"signed by {certificates.name_of(certificate)}, certificate {certificates.fingerprint(certificate)[:23]}…"
+
+
+def disagreements(one: Path, other: Path, names: tuple[str, str]) -> int:
+    """Messages between two parties that their logs do not tell alike, by digest; a killed party may lack its last."""
+    told = []
+    for folder in (one, other):
+        between = [e for e in read_entries(folder / "messages.jsonl") if {e.sender, e.receiver} == set(names)]
+        told.append(Counter((e.run, e.sender, e.kind, e.step, e.digest) for e in between))
+    return sum(((told[0] - told[1]) + (told[1] - told[0])).values())

@@ -1,0 +1,272 @@
+"""`vfgnn report`: one page about a run, from the run folders of one or several of its parties.
+
+Self-contained: figures are drawn into the page, nothing is fetched, no script runs. A party that makes a page from its
+own folder shows what it knows; whoever is given several folders sees them side by side.
+"""
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vfgnn.errors import DataError
+from vfgnn.files import FederationFile
+from vfgnn.message_log import Entry, read_entries
+from vfgnn.report import charts
+from vfgnn.report.audit import Audit, audit, disagreements
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6678; --line: #d7dde6; --back: #fff; --card: #f6f8fb; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6eaf0; --soft: #9aa6b8; --line: #333c4a; --back: #12161d; --card: #1a2029; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem; max-width: 62rem; color: var(--ink); background: var(--back);
+       font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+h1 { font-size: 1.6rem; margin: 0 0 .2rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
+p, li { max-width: 46rem; } .soft { color: var(--soft); }
+.cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .7rem 1rem; }
+.card b { display: block; font-size: 1.35rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .92rem; }
+th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { color: var(--soft); font-weight: 600; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+.figure { background: #fff; border: 1px solid var(--line); border-radius: .5rem; padding: .5rem; margin: .6rem 0; }
+.figure svg { width: 100%; height: auto; display: block; }
+.good { color: #2f855a; } .bad { color: #c53030; font-weight: 600; }
+details { margin: .6rem 0; } summary { cursor: pointer; } code { font-size: .9em; }
+td.n { white-space: nowrap; }
+@media (max-width: 40rem) { body { padding: 1rem; } .card { flex: 1 1 40%; }
+  .figure { overflow-x: auto; } .figure svg { min-width: 36rem; } }
+"""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One party's run folder."""
+
+    folder: Path
+    about: dict[str, object]
+    file: FederationFile
+    traffic: list[dict[str, object]]
+    metrics: list[dict[str, float | None]]
+
+    @property
+    def party(self) -> str:
+        """Whose it is."""
+        return str(self.about["party"])
+
+    @staticmethod
+    def read(folder: Path) -> "Kept":
+        """A run folder, or a DataError that says what is missing."""
+        try:
+            about = json.loads((folder / "run.json").read_text())
+            file = FederationFile.model_validate_json((folder / "federation.json").read_text())
+            traffic = json.loads((folder / "traffic.json").read_text()) if (folder / "traffic.json").is_file() else []
+        except (OSError, ValueError) as error:
+            raise DataError(
+                "not a run folder", expected="run.json and federation.json", got=str(error), where=str(folder)
+            ) from None
+        lines = (folder / "metrics.jsonl").read_text().splitlines() if (folder / "metrics.jsonl").is_file() else []
+        return Kept(folder, about, file, traffic, [json.loads(line) for line in lines])
+
+
+def make_page(folders: Sequence[Path]) -> str:
+    """The whole page."""
+    kept = [Kept.read(folder) for folder in folders]
+    if len({(one.about["run"], one.file.digest) for one in kept}) != 1:
+        raise DataError("folders of different runs", expected="run folders of the parties of one run")
+    federation = kept[0].file.federation("report")
+    audits = [
+        audit(one.folder, one.party, federation, one.file.parties[one.party].certificate)
+        for one in kept
+        if (one.folder / "messages.jsonl").is_file()
+    ]
+    parts = [
+        _head(kept),
+        _curves(kept),
+        _traffic(kept),
+        _timeline(kept),
+        _leaks(kept),
+        _saw(kept, audits),
+        _configuration(kept[0].file),
+    ]
+    title = f"vfgnn run {kept[0].about['run']}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{STYLE}</style></head><body>\n" + "\n".join(part for part in parts if part) + "\n</body></html>\n"
+    )
+
+
+def _(text: object) -> str:
+    return html.escape(str(text))
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[object]], numbers: Sequence[int] = ()) -> str:
+    """Cells are HTML already; the columns in `numbers` are right-aligned."""
+    kind = ["n" if i in numbers else "" for i in range(len(headings))]
+    head = "".join(f'<th class="{kind[i]}">{_(heading)}</th>' for i, heading in enumerate(headings))
+    body = "".join(
+        "<tr>" + "".join(f'<td class="{kind[i]}">{cell}</td>' for i, cell in enumerate(row)) + "</tr>" for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _head(kept: Sequence[Kept]) -> str:
+    first, file = kept[0], kept[0].file
+    leader = next((one for one in kept if "outcome" in one.about), None)
+    cards = [
+        ("holders", len(file.holders)),
+        ("nodes", f"{file.nodes:,}"),
+        ("epochs", len(leader.metrics) - 1 if leader is not None else "-"),
+        ("sent by these parties", charts.size(sum(_sent(one) for one in kept))),
+    ]
+    if leader is not None:
+        outcome = leader.about["outcome"]
+        if isinstance(outcome, dict):
+            cards.insert(0, ("test accuracy", f"{outcome['test_accuracy']:.3f}"))
+    shown = "".join(f'<div class="card"><b>{_(value)}</b>{_(name)}</div>' for name, value in cards)
+    states = ", ".join(f"{_(one.party)} ({_(one.about['state'])})" for one in kept)
+    return (
+        f"<h1>Run {_(first.about['run'])}</h1>"
+        f'<p class="soft">began {_(first.about["began"])}, vfgnn {_(first.about["program"])}, federation '
+        f"<code>{_(file.digest[:16])}</code>; from the records of {states}</p>"
+        f'<div class="cards">{shown}</div>'
+    )
+
+
+def _sent(one: Kept) -> int:
+    return sum(int(str(link["bytes"])) for link in one.traffic if link["sender"] == one.party)
+
+
+def _curves(kept: Sequence[Kept]) -> str:
+    leader = next((one for one in kept if one.metrics), None)
+    if leader is None:
+        return '<h2>Learning</h2><p class="soft">Loss and accuracy are known to the label holder only.</p>'
+    return f'<h2>Learning</h2><div class="figure">{charts.curves(leader.metrics)}</div>'
+
+
+def _traffic(kept: Sequence[Kept]) -> str:
+    total: dict[tuple[str, str], dict[str, float]] = {}
+    for one in kept:
+        for link in one.traffic:
+            ends = str(link["sender"]), str(link["receiver"])
+            if link["sender"] == one.party or ends[0] not in {other.party for other in kept}:
+                found = total.setdefault(ends, {"messages": 0, "bytes": 0, "waited_s": 0})
+                found["messages"] += float(str(link["messages"]))
+                found["bytes"] += float(str(link["bytes"]))
+            if link["receiver"] == one.party:
+                total.setdefault(ends, {"messages": 0, "bytes": 0, "waited_s": 0})["waited_s"] += float(
+                    str(link["waited_s"])
+                )
+    rows = [
+        (
+            _(f"{sender} → {receiver}"),
+            f"{link['messages']:,.0f}",
+            charts.size(link["bytes"]),
+            f"{link['waited_s']:.1f} s",
+        )
+        for (sender, receiver), link in sorted(total.items(), key=lambda item: -item[1]["bytes"])
+    ]
+    table = _table(("link", "messages", "payload", "receiver waited"), rows, (1, 2, 3))
+    figure = charts.links({f"{a} → {b}": link["bytes"] for (a, b), link in total.items()})
+    return f'<h2>Traffic</h2><div class="figure">{figure}</div>{table}'
+
+
+def _timeline(kept: Sequence[Kept]) -> str:
+    entries: list[tuple[str, Entry]] = []
+    for one in kept:
+        if (one.folder / "messages.jsonl").is_file():
+            entries += [(one.party, entry) for entry in read_entries(one.folder / "messages.jsonl")]
+    steps = sorted({entry.step for _, entry in entries if entry.step is not None})
+    if len(steps) < 3:
+        return ""
+    chosen = steps[len(steps) // 2]
+    of_step = [(party, entry) for party, entry in entries if entry.step == chosen]
+    last = of_step[-1][1].run  # a step that was done again after a kill: its last time
+    of_step = [(party, entry) for party, entry in of_step if entry.run == last]
+    return (
+        f'<h2>An epoch</h2><p class="soft">The messages of step {chosen}, as each party logged them, by its own clock'
+        ".</p>"
+        f'<div class="figure">{charts.timeline(of_step)}</div>'
+    )
+
+
+def _leaks(kept: Sequence[Kept]) -> str:
+    settings, rows = kept[0].file.settings, []
+    for one in kept:
+        meter = one.about.get("leak_meter")
+        if isinstance(meter, dict):
+            rows.append((_(one.party), meter["revealed"], meter["rank"], f"{meter['share']:.0%}"))
+    told = [
+        "The server sees the published rows of every holder: ranked by similarity they give away edges "
+        "(AUC about .98 on Cora).",
+        "The server, and every holder through the gradient of its own rows, can tell the training labels from one "
+        "known label per class (100 % on Cora).",
+    ]
+    if settings.initial_embedding == "collaborative":
+        told.append(
+            "Each reveal of h0 gives the holders with edges more linear combinations of everybody's columns; from "
+            "100 % of the rank on, possibly all of them."
+        )
+    if settings.combine == "confidence":
+        told.append(f"The server learns each holder's degrees up to {settings.confidence_degree}.")
+    if settings.publish == "needed":
+        told.append("Server and holders know which rows train and which validate.")
+    if settings.joint_layer == "insecure_clear" and settings.initial_embedding == "collaborative":
+        told.append("<b>The joint layer ran without masks (insecure_clear): the holders saw each other's shares.</b>")
+    table = (
+        _table(("holder", "dimensions revealed", "rank of its features", "leak meter"), rows, (1, 2, 3)) if rows else ""
+    )
+    items = "".join(f"<li>{text}</li>" for text in told)
+    return (
+        f"<h2>What can be inferred all the same</h2>{table}<ul>{items}</ul>"
+        '<p class="soft">Measured with tools/measure_leaks.py; docs/threat_model.md tells more. '
+        "No differential privacy was used in this run.</p>"
+    )
+
+
+def _saw(kept: Sequence[Kept], audits: Sequence[Audit]) -> str:
+    if not audits:
+        return ""
+    rows = []
+    for one in audits:
+        for line in one.lines:
+            mark = '<span class="good">declared</span>' if line.declared else '<span class="bad">not declared</span>'
+            way = "sent to" if line.sender == one.party else "received from"
+            peer = line.receiver if line.sender == one.party else line.sender
+            rows.append((_(one.party), _(f"{way} {peer}"), f"<code>{_(line.kind)}</code>", f"{line.messages:,}",
+                         charts.size(line.bytes), mark))  # fmt: skip
+    seals = "".join(
+        f"<li>{_(one.party)}: {one.entries:,} messages in {one.starts} start{'s' * (one.starts > 1)}, "
+        f"{one.outside} outside the schedule; {_(one.sealed)}</li>"
+        for one in audits
+    )
+    folders = {one.party: one.folder for one in kept}
+    pairs = [(a, b) for i, a in enumerate(folders) for b in list(folders)[i + 1 :]]
+    agree = "".join(
+        f"<li>{_(a)} and {_(b)}: {count or 'no'} disagreement{'s' * (count != 1)}</li>"
+        for a, b in pairs
+        if (count := disagreements(folders[a], folders[b], (a, b))) is not None
+    )
+    cross = f"<p>Both ends of each link, digest by digest:</p><ul>{agree}</ul>" if agree else ""
+    table = _table(("party", "", "what", "messages", "bytes", "schedule"), rows, (3, 4))
+    return (
+        "<h2>Who saw what</h2><p>Every message, from each party's own hash-chained log; contents are not in it.</p>"
+        f"<ul>{seals}</ul>{cross}<details><summary>all kinds of message</summary>{table}</details>"
+    )
+
+
+def _configuration(file: FederationFile) -> str:
+    settings = [(f"<code>{_(key)}</code>", _(value)) for key, value in file.settings.model_dump().items()]
+    holders = [
+        (_(holder.name), holder.features, "yes" if holder.edges else "no",
+         "label holder" if holder.name == file.label_holder else "")
+        for holder in file.holders
+    ]  # fmt: skip
+    return (
+        "<h2>Configuration</h2>"
+        + _table(("holder", "columns", "edges", ""), holders, (1,))
+        + f"<details><summary>settings</summary>{_table(('setting', 'value'), settings)}</details>"
+    )

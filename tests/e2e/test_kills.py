@@ -1,0 +1,210 @@
+"""kill -9 at any moment costs time and nothing else."""
+
+import json
+import os
+import random
+import time
+from collections import Counter
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from tests.conftest import random_graph
+from tests.e2e.test_processes import assert_nothing_left, in_one_process
+from tests.network import small
+from vfgnn.data.partition import partition
+from vfgnn.files import Patience
+from vfgnn.message_log import read_entries
+from vfgnn.messages import Kind
+from vfgnn.run.processes import LocalProcesses
+
+PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
+
+
+def survive(local, kills, rng):
+    """Kill each role in turn at random moments of training, start it again at once, and see the run end."""
+    done, at = Counter(), None
+    order = [local.names[i % len(local.names)] for i in range(kills)]
+    with LocalProcesses(local) as running:
+        while running.alive():
+            running.look()
+            if not order:
+                time.sleep(0.05)
+            elif {progress.state for progress in running.progress.values()} != {"training"}:
+                at = None  # killing those that are just coming back only costs time: a third of the kills do it
+                if rng.random() < 0.002:
+                    at = 0.0
+            elif at is None:
+                at = time.monotonic() + rng.uniform(0.0, 1.5)
+            if order and at is not None and time.monotonic() >= at:
+                running.kill(order[0])
+                running.start(order[0])
+                done[order.pop(0)] += 1
+                at = None
+            time.sleep(0.01)
+        running.look()
+    return done
+
+
+def check(tmp_path, *, kills, holders=2, seed=0, **settings):
+    graph = random_graph()
+    holdings = partition(graph.x, graph.edge_index, holders=holders, seed=0)
+    epochs = 40 * kills + 60
+    local = small(tmp_path / "federation", holdings=holdings, graph=graph, epochs=epochs, patience=PATIENCE, **settings)
+    done = survive(local, kills, random.Random(seed))
+    assert sum(done.values()) == kills, f"the run was over after {done}"
+    outcome, _ = in_one_process(local, holdings, graph, 0)
+    assert local.outcome == outcome  # every loss of every epoch, once, bit by bit; the accuracy of the final weights
+    assert_same_weights(local, holdings, graph)
+    assert_fresh_masks(local)
+    assert_nothing_left(local)
+
+
+def assert_same_weights(local, holdings, graph):
+    """The final checkpoints hold the weights of the run that nobody disturbed."""
+    from vfgnn.run.scenario import split_labels
+    from vfgnn.run.simulate import build
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    parties = build(holdings, split_labels(graph), local.file.settings, seed=0)
+    parties.train()
+    torch.set_num_threads(before)
+    for name, party in parties.parties.items():
+        (*_, last) = sorted((local.run_folder(name) / "checkpoints").glob("step-*"))
+        with safe_open(last, framework="pt") as file:
+            ours, theirs = party.state(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        assert ours.keys() == theirs.keys()
+        for key, tensor in ours.items():
+            assert tensor.shape == theirs[key].shape
+            assert tensor.numpy().tobytes() == theirs[key].numpy().tobytes(), (name, key)  # NaN equals NaN here
+
+
+MASKED = {Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}
+
+
+def assert_fresh_masks(local):
+    """No masked message and no seed was ever sent twice, although some steps were done twice."""
+    starts = set()
+    for name in local.file.federation("x").holder_names:
+        seeds, masked = [], []
+        for entry in read_entries(local.run_folder(name) / "messages.jsonl"):
+            starts.add(entry.run)
+            if entry.kind == Kind.DEALER_SEED:
+                seeds.append(entry.digest)
+            if entry.sender == name and entry.kind in MASKED:
+                masked.append((entry.receiver, entry.digest))
+        assert len(seeds) == len(set(seeds))
+        assert len(masked) == len(set(masked))
+    assert len(starts) > 1
+
+
+def test_five_kills_change_nothing(tmp_path):
+    check(tmp_path, kills=5, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kills", "holders", "settings"),
+    [
+        (8, 2, {"gnn": "appnp", "joint_layer_epochs": 20}),
+        (6, 3, {"publish": "all"}),
+        (6, 2, {"initial_embedding": "individual", "gnn": "sage_lstm", "evaluate_every": 3}),
+    ],
+)
+def test_twenty_kills_change_nothing(tmp_path, kills, holders, settings):
+    check(tmp_path, kills=kills, holders=holders, seed=kills, **settings)
+
+
+@pytest.mark.skipif("VFGNN_SOAK" not in os.environ, reason="200 kills take most of an hour: make soak")
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("round_", range(10))
+def test_two_hundred_kills_change_nothing(tmp_path, round_):
+    check(tmp_path, kills=20, holders=2 + round_ % 2, seed=100 + round_)
+
+
+def test_sigterm_loses_no_step(tmp_path):
+    """A party that is stopped in order writes the step it stands at; the others still have it in memory."""
+    local = small(tmp_path / "federation", epochs=300, patience=PATIENCE)
+    with LocalProcesses(local) as running:
+        wait_for_epoch(running, 25)
+        running.children["B"].terminate()
+        assert running.children["B"].wait(20) == 143
+        steps = sorted(int(path.stem[5:]) for path in (local.run_folder("B") / "checkpoints").glob("step-*"))
+        assert steps[-1] % 10 != 0 or steps[-1] >= 25
+        running.start("B")
+        running.wait()
+    went_on = [event["step"] for event in events(local, "B") if event["event"] == "run goes on"]
+    assert went_on == [steps[-1]] or went_on == [steps[-1] - 1]  # a peer may stand one step behind
+
+
+def test_a_party_that_stays_away_ends_the_others_with_checkpoints(tmp_path):
+    patience = Patience(start_s=60, message_s=60, away_s=2)
+    local = small(tmp_path / "federation", epochs=2000, patience=patience)
+    with LocalProcesses(local) as running:
+        wait_for_epoch(running, 15)
+        running.kill("B")
+        running._close_input("B")
+        del running.children["B"]
+        for name, child in running.children.items():
+            assert child.wait(30) == 2
+            said = running.said(name)
+            assert "B" in said
+            assert "2 s" in said or "gave up" in said
+            assert len(list((local.run_folder(name) / "checkpoints").glob("step-*"))) >= 1
+    assert any("B has been away" in running.said(name) or "B did not come" in running.said(name) for name in "A")
+    # With B back, all go on with the same command.
+    with LocalProcesses(local) as running:
+        wait_for_epoch(running, 30)
+        assert any(event["event"] == "run goes on" for event in events(local, "A"))
+
+
+def wait_for_epoch(running, epoch):
+    deadline = time.monotonic() + 90
+    while min(progress.epoch for progress in running.progress.values()) < epoch:
+        running.look()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def events(local, name):
+    return [json.loads(line) for line in (local.run_folder(name) / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_rolled_back_party_is_refused_by_name(tmp_path):
+    local = small(tmp_path / "federation", epochs=2000, patience=PATIENCE)
+    with LocalProcesses(local) as running:
+        wait_for_epoch(running, 15)
+        old = {path.name: path.read_bytes() for path in (local.run_folder("B") / "checkpoints").glob("step-*")}
+        wait_for_epoch(running, 60)
+        for name in local.names:
+            running.kill(name)
+    folder = local.run_folder("B") / "checkpoints"
+    for path in folder.glob("step-*"):
+        path.unlink()
+    for name, content in old.items():
+        (folder / name).write_bytes(content)
+    running = LocalProcesses(local)
+    for name in local.names:
+        running.start(name)
+    try:
+        codes = {name: child.wait(60) for name, child in running.children.items()}
+        assert set(codes.values()) == {2}
+        assert "B was rolled back" in running.said("A")
+        assert "--fresh" in running.said("A")
+        assert "A gave up: B was rolled back" in running.said("B")
+    finally:
+        running.stop()
+
+
+def test_a_finished_run_is_put_aside_and_an_unfinished_one_too_if_asked(tmp_path):
+    from vfgnn.run.folder import RunFolder, write_json
+
+    folder = tmp_path / "run"
+    write_json(folder / "run.json", {"run": "one", "state": "failed"})
+    RunFolder(folder, "A")
+    assert (folder / "run.json").is_file()
+    RunFolder(folder, "A", fresh=True)
+    assert not (folder / "run.json").exists()
+    assert (tmp_path / "run-one" / "run.json").is_file()
