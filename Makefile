@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-all lint clean
+.PHONY: setup demo test test-all soak lint clean
 
 setup: .venv/.installed
 
@@ -26,6 +26,9 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest -m ''
+
+soak: setup  # 200 kills, most of an hour
+	VFGNN_SOAK=1 $(BIN)/pytest tests/e2e/test_kills.py -k two_hundred
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -195,6 +195,7 @@ class LocalProcesses:
     """The running processes; a `with` block ends them all, however it is left."""
 
     local: LocalFederation
+    wrap: Callable[[str], Sequence[str]] = lambda name: ()  # what a party's command is put behind, e.g. a namespace
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
 
@@ -215,7 +216,7 @@ class LocalProcesses:
         command = [sys.executable, "-m", "vfgnn", "run", str(self.local.federation_toml), str(home / "party.toml")]
         with (home / "output.txt").open("ab") as output:
             self.children[name] = subprocess.Popen(  # noqa: S603 (our own program, our own files)
-                [*command, "--with-parent"],
+                [*self.wrap(name), *command, "--with-parent"],
                 stdin=subprocess.PIPE,  # closes when this process ends, and so ends the child
                 stdout=output,
                 stderr=output,
