@@ -13,7 +13,7 @@ from vfgnn.config import Settings
 from vfgnn.data.partition import partition
 from vfgnn.files import FederationFile, Patience, load_party, to_toml
 from vfgnn.messages import Declared, Kind
-from vfgnn.run.processes import write_federation
+from vfgnn.run.loopback import write_federation
 from vfgnn.run.scenario import split_labels
 from vfgnn.transport import certificates
 from vfgnn.transport.connection import Capacity

@@ -154,7 +154,8 @@ def test_one_byte_a_second_ends_at_the_deadline(local):
     assert time.monotonic() - began < 10
 
 
-def test_a_peer_that_uses_nothing_ends_at_the_deadline_with_bounded_memory(local):
+@pytest.mark.parametrize("frames", [[], [6.0]], ids=["reads and uses nothing", "does not even read"])
+def test_a_peer_that_stops_ends_at_the_deadline_with_bounded_memory(local, frames):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def pour(network, peer):
@@ -162,7 +163,7 @@ def test_a_peer_that_uses_nothing_ends_at_the_deadline_with_bounded_memory(local
         while True:
             network.put(declare("A", "B", payload), payload)
 
-    error, _ = attack(local, lambda s: [], pour)
+    error, _ = attack(local, lambda s: frames, pour)
     assert isinstance(error, DeadlinePassed)
     assert "B to use what was sent" in str(error)
     # A window of 8 messages of 4 MB, once queued and once on their way, at both ends; and the interpreter's own.

@@ -16,8 +16,9 @@ import pytest
 
 from tests.network import rewrite
 from vfgnn.files import Patience, load_party, to_toml
+from vfgnn.run.loopback import write_federation
 from vfgnn.run.plan import plan
-from vfgnn.run.processes import LocalProcesses, write_federation
+from vfgnn.run.processes import LocalProcesses
 from vfgnn.run.scenario import Scenario
 
 MBIT, MS, EPOCHS = 100, 50, 12

@@ -210,7 +210,7 @@ def wait_for_training(folder, process):
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_demo_leaves_no_process_port_or_temporary_file(tmp_path, end):
     from vfgnn.files import load_federation
-    from vfgnn.run.processes import LocalFederation
+    from vfgnn.run.loopback import LocalFederation
 
     folder, temporary = tmp_path / "demo", tmp_path / "temporary"
     temporary.mkdir()

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 
 from vfgnn.records import EpochMetrics
-from vfgnn.run.processes import LocalFederation, LocalProcesses, Progress, fresh_folder, write_federation
+from vfgnn.run.loopback import LocalFederation, fresh_folder, write_federation
+from vfgnn.run.processes import LocalProcesses, Progress
 from vfgnn.run.scenario import Scenario, SimulationResult
 
 SEED = 0  # of the partition, and of the models to compare with; the parties draw their own secrets

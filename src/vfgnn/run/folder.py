@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vfgnn.files import FederationFile
+from vfgnn.message_log import read_entries
 from vfgnn.records import EpochMetrics, Outcome, Traffic, write_json
 from vfgnn.version import __version__
 
@@ -75,7 +76,11 @@ class RunFolder:
         self._about[key] = value
 
     def end(self, traffic: Traffic, *, outcome: Outcome | None, error: str | None) -> None:
-        """How it ended, and what crossed each link."""
+        """How it ended, and what crossed each link: in all starts of the run, by its message log.
+
+        Seconds waited are those of this process.
+        """
+        traffic = _all_starts(self.messages, traffic)
         write_json(
             self.path / "traffic.json",
             [
@@ -117,6 +122,15 @@ def read_traffic(path: Path, party: str) -> Traffic:
             link = traffic.links[line["phase"], line["sender"], line["receiver"]]
             link.messages, link.bytes, link.waited_s = line["messages"], line["bytes"], line["waited_s"]
     return traffic
+
+
+def _all_starts(log: Path, of_this_process: Traffic) -> Traffic:
+    total = Traffic()
+    for entry in read_entries(log) if log.is_file() else ():
+        total.count(phase=entry.phase, sender=entry.sender, receiver=entry.receiver, size=entry.bytes)
+    for link, found in of_this_process.links.items():
+        total.links[link].waited_s = found.waited_s
+    return total
 
 
 def _put_aside(path: Path, *, even_unfinished: bool) -> None:

@@ -1,180 +1,28 @@
 """A whole federation on this machine, each party a process of its own: for the demo, benchmarks and tests.
 
-The processes are started with the `vfgnn run` that users call, in folders like those of separate hosts:
-
-    FOLDER/federation.toml                 public, the same for all
-    FOLDER/NAME/party.toml                 at NAME only, with NAME.key.pem, NAME.certificate.pem, data/ and run/
-
-Children end with their parent, however it ends.
+The processes are started with the `vfgnn run` that users call. They end with their parent, however it ends.
 """
 
 import json
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from vfgnn.config import DEALER, SERVER, Federation, Settings
-from vfgnn.data import prepared
-from vfgnn.data.holdings import Holding, Labels
-from vfgnn.errors import ConfigError, VfgnnError
-from vfgnn.files import FederationFile, ListedHolder, Patience, Reachable, to_toml
-from vfgnn.records import Outcome, Traffic
-from vfgnn.run.folder import read_outcome, read_ticks, read_traffic
-from vfgnn.run.scenario import federation_of
-from vfgnn.transport import certificates
+from vfgnn.errors import VfgnnError
+from vfgnn.run.loopback import LocalFederation
 
-MARKER = "federation.toml"
-DAYS = 30  # the certificates of a federation on one machine
 STOP_S = 10.0  # for a party to say goodbye before it is killed
 POLL_S = 0.1
-PATIENCE = Patience(start_s=120, message_s=300, away_s=20)
-"""All parties are on one machine: whoever is not there soon will not come."""
 
 
 class PartyFailed(VfgnnError):
     """One of the processes ended with an error."""
-
-
-@dataclass(frozen=True)
-class LocalFederation:
-    """The files of a federation whose parties all live under one folder."""
-
-    folder: Path
-    file: FederationFile
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All parties."""
-        return tuple(self.file.parties)
-
-    @property
-    def federation_toml(self) -> Path:
-        """The public file."""
-        return self.folder / MARKER
-
-    def party_toml(self, name: str) -> Path:
-        """A party's own file."""
-        return self.folder / name / "party.toml"
-
-    def run_folder(self, name: str) -> Path:
-        """A party's own records."""
-        return self.folder / name / "run"
-
-    @property
-    def outcome(self) -> Outcome:
-        """What the label holder wrote down."""
-        return read_outcome(self.run_folder(self.file.label_holder))
-
-    @property
-    def ticks(self) -> list[float]:
-        """When the label holder ended each epoch, in seconds."""
-        return read_ticks(self.run_folder(self.file.label_holder))
-
-    @property
-    def traffic(self) -> Traffic:
-        """What crossed all links together, counted by its senders."""
-        total = Traffic()
-        for name in self.names:
-            total.links.update(read_traffic(self.run_folder(name), name).links)
-        return total
-
-
-def write_federation(
-    folder: Path,
-    holdings: Sequence[Holding],
-    labels: Labels,
-    settings: Settings,
-    *,
-    insecure_seed: int | None = None,
-    threads: int | None = 1,
-    patience: Patience = PATIENCE,
-) -> LocalFederation:
-    """Keys, certificates, data and both kinds of file for a federation on loopback.
-
-    Here one program makes all keys; in earnest each party makes its own, and only certificates meet.
-    """
-    federation = federation_of(holdings, labels, settings)
-    names = [SERVER, *([DEALER] if federation.dealt else []), *federation.holder_names]
-    ports = free_ports(len(names))
-    reachable = {}
-    for name, port in zip(names, ports, strict=True):
-        _, certificate = certificates.write(folder / name, name, days=DAYS, passphrase=None)
-        reachable[name] = Reachable(address=f"localhost:{port}", certificate=certificate.read_text())
-        party = {
-            "name": name,
-            "key": f"{name}.key.pem",
-            "certificate": f"{name}.certificate.pem",
-            "listen": f"127.0.0.1:{port}",
-            "run_folder": "run",
-            "threads": threads,
-            "insecure_seed": insecure_seed,
-            "data": _write_data(folder / name, name, federation, holdings, labels),
-        }
-        (folder / name / "party.toml").write_text(to_toml(party))
-    file = _federation_file(federation, reachable, patience)
-    (folder / MARKER).write_text(to_toml(file.document))
-    return LocalFederation(folder, file)
-
-
-def _write_data(
-    home: Path, name: str, federation: Federation, holdings: Sequence[Holding], labels: Labels
-) -> dict[str, object] | None:
-    if name not in federation.holder_names:
-        return None
-    prepared.save_holding(home / "data" / "holding.safetensors", holdings[federation.holder_names.index(name)])
-    if name != federation.label_holder:
-        return {"holding": "data/holding.safetensors"}
-    prepared.save_labels(home / "data" / "labels.safetensors", labels)
-    return {"holding": "data/holding.safetensors", "labels": "data/labels.safetensors"}
-
-
-def _federation_file(federation: Federation, reachable: Mapping[str, Reachable], patience: Patience) -> FederationFile:
-    return FederationFile(
-        nodes=federation.nodes,
-        classes=federation.classes,
-        label_holder=federation.label_holder,
-        holders=tuple(
-            ListedHolder(**holder.model_dump(), **reachable[holder.name].model_dump()) for holder in federation.holders
-        ),
-        server=reachable[SERVER],
-        dealer=reachable.get(DEALER),
-        patience=patience,
-        settings=federation.settings,
-    )
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on."""
-    with ExitStack() as open_sockets:
-        sockets = [open_sockets.enter_context(socket.socket()) for _ in range(count)]
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [int(sock.getsockname()[1]) for sock in sockets]
-
-
-def fresh_folder(folder: Path) -> Path:
-    """An empty folder; what an earlier federation of ours left there is removed, anything else is refused."""
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARKER).is_file():
-            raise ConfigError(
-                "the folder has something else in it",
-                expected="an empty folder, or one that an earlier demo made",
-                got=str(folder),
-                hint="name another with --folder",
-            )
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @dataclass
@@ -198,6 +46,7 @@ class LocalProcesses:
     wrap: Callable[[str], Sequence[str]] = lambda name: ()  # what a party's command is put behind, e.g. a namespace
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
+    _offsets: dict[str, int] = field(default_factory=dict)  # how far each log was read
 
     def __enter__(self) -> Self:
         for name in self.local.names:
@@ -225,8 +74,6 @@ class LocalProcesses:
             )
         self.progress[name] = Progress()
         self._offsets.setdefault(name, 0)
-
-    _offsets: dict[str, int] = field(default_factory=dict)
 
     def wait(self, on_progress: Callable[[dict[str, Progress]], None] | None = None) -> None:
         """Until all have ended well; the first that did not is named, with what it said."""

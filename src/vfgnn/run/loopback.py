@@ -1,0 +1,158 @@
+"""The files of a federation whose parties all live on this machine, in folders like those of separate hosts.
+
+    FOLDER/federation.toml                 public, the same for all
+    FOLDER/NAME/party.toml                 at NAME only, with NAME.key.pem, NAME.certificate.pem, data/ and run/
+
+For the demo, benchmarks and tests. One program makes all keys here; in earnest each party makes its own.
+"""
+
+import shutil
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from vfgnn.config import DEALER, SERVER, Federation, Settings
+from vfgnn.data import prepared
+from vfgnn.data.holdings import Holding, Labels
+from vfgnn.errors import ConfigError
+from vfgnn.files import FederationFile, ListedHolder, Patience, Reachable, to_toml
+from vfgnn.records import Outcome, Traffic
+from vfgnn.run.folder import read_outcome, read_ticks, read_traffic
+from vfgnn.run.scenario import federation_of
+from vfgnn.transport import certificates
+
+MARKER = "federation.toml"
+DAYS = 30  # the certificates of a federation on one machine
+PATIENCE = Patience(start_s=120, message_s=300, away_s=20)
+"""All parties are on one machine: whoever is not there soon will not come."""
+
+
+@dataclass(frozen=True)
+class LocalFederation:
+    """The files of a federation whose parties all live under one folder."""
+
+    folder: Path
+    file: FederationFile
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parties."""
+        return tuple(self.file.parties)
+
+    @property
+    def federation_toml(self) -> Path:
+        """The public file."""
+        return self.folder / MARKER
+
+    def party_toml(self, name: str) -> Path:
+        """A party's own file."""
+        return self.folder / name / "party.toml"
+
+    def run_folder(self, name: str) -> Path:
+        """A party's own records."""
+        return self.folder / name / "run"
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the label holder wrote down."""
+        return read_outcome(self.run_folder(self.file.label_holder))
+
+    @property
+    def ticks(self) -> list[float]:
+        """When the label holder ended each epoch, in seconds."""
+        return read_ticks(self.run_folder(self.file.label_holder))
+
+    @property
+    def traffic(self) -> Traffic:
+        """What crossed all links together, counted by its senders."""
+        total = Traffic()
+        for name in self.names:
+            total.links.update(read_traffic(self.run_folder(name), name).links)
+        return total
+
+
+def write_federation(
+    folder: Path,
+    holdings: Sequence[Holding],
+    labels: Labels,
+    settings: Settings,
+    *,
+    insecure_seed: int | None = None,
+    threads: int | None = 1,
+    patience: Patience = PATIENCE,
+) -> LocalFederation:
+    """Keys, certificates, data and both kinds of file for a federation on loopback."""
+    federation = federation_of(holdings, labels, settings)
+    names = [SERVER, *([DEALER] if federation.dealt else []), *federation.holder_names]
+    ports = free_ports(len(names))
+    reachable = {}
+    for name, port in zip(names, ports, strict=True):
+        _, certificate = certificates.write(folder / name, name, days=DAYS, passphrase=None)
+        reachable[name] = Reachable(address=f"localhost:{port}", certificate=certificate.read_text())
+        party = {
+            "name": name,
+            "key": f"{name}.key.pem",
+            "certificate": f"{name}.certificate.pem",
+            "listen": f"127.0.0.1:{port}",
+            "run_folder": "run",
+            "threads": threads,
+            "insecure_seed": insecure_seed,
+            "data": _write_data(folder / name, name, federation, holdings, labels),
+        }
+        (folder / name / "party.toml").write_text(to_toml(party))
+    file = _federation_file(federation, reachable, patience)
+    (folder / MARKER).write_text(to_toml(file.document))
+    return LocalFederation(folder, file)
+
+
+def _write_data(
+    home: Path, name: str, federation: Federation, holdings: Sequence[Holding], labels: Labels
+) -> dict[str, object] | None:
+    if name not in federation.holder_names:
+        return None
+    prepared.save_holding(home / "data" / "holding.safetensors", holdings[federation.holder_names.index(name)])
+    if name != federation.label_holder:
+        return {"holding": "data/holding.safetensors"}
+    prepared.save_labels(home / "data" / "labels.safetensors", labels)
+    return {"holding": "data/holding.safetensors", "labels": "data/labels.safetensors"}
+
+
+def _federation_file(federation: Federation, reachable: Mapping[str, Reachable], patience: Patience) -> FederationFile:
+    return FederationFile(
+        nodes=federation.nodes,
+        classes=federation.classes,
+        label_holder=federation.label_holder,
+        holders=tuple(
+            ListedHolder(**holder.model_dump(), **reachable[holder.name].model_dump()) for holder in federation.holders
+        ),
+        server=reachable[SERVER],
+        dealer=reachable.get(DEALER),
+        patience=patience,
+        settings=federation.settings,
+    )
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on."""
+    with ExitStack() as open_sockets:
+        sockets = [open_sockets.enter_context(socket.socket()) for _ in range(count)]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [int(sock.getsockname()[1]) for sock in sockets]
+
+
+def fresh_folder(folder: Path) -> Path:
+    """An empty folder; what an earlier federation of ours left there is removed, anything else is refused."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARKER).is_file():
+            raise ConfigError(
+                "the folder has something else in it",
+                expected="an empty folder, or one that an earlier demo made",
+                got=str(folder),
+                hint="name another with --folder",
+            )
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
