@@ -49,6 +49,8 @@ class Checkpoints:
         self.scheduled = scheduled  # the steps that every party writes
         self._memory: dict[int, State] = {}
         self.run: str | None = None
+        for path in folder.glob("*.tmp"):  # a kill came while it was written
+            path.unlink()
         for path in self._files():
             about, _ = self._read(path)  # whatever cannot be used is refused now, not in the middle of a run
             if self.run not in (None, about["run"]):

@@ -18,6 +18,7 @@ import torch
 
 from vfgnn.errors import LogRefused
 from vfgnn.messages import Declared
+from vfgnn.records import write_json
 
 FIRST = "0" * 64  # what the first entry's hash covers
 Sign = Callable[[bytes], tuple[bytes, str]]
@@ -85,14 +86,16 @@ class MessageLog:
             "digest": digest_of(payload),
         }
         self._head, self._count = _hash(self._head, fields), self._count + 1
-        self._file.write(json.dumps({**fields, "hash": self._head}).encode() + b"\n")
+        line = json.dumps({**fields, "hash": self._head}).encode() + b"\n"
+        if self._file.write(line) != len(line):
+            raise LogRefused("a message could not be logged", expected="room on the disk", where=str(self._path))
 
     def seal(self, sign: Sign) -> None:
         """Sign the last hash, beside the log."""
         content = json.dumps({"entries": self._count, "head": self._head}, sort_keys=True)
         signature, certificate = sign(content.encode())
         sealed = {"entries": self._count, "head": self._head, "signature": signature.hex(), "certificate": certificate}
-        seal_path(self._path).write_text(json.dumps(sealed, indent=2) + "\n")
+        write_json(seal_path(self._path), sealed)
 
     def close(self) -> None:
         """Nothing more will be written."""

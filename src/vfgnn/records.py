@@ -12,7 +12,7 @@ from pathlib import Path
 def write_json(path: Path, content: object) -> None:
     """A file that is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f"{path.name}.tmp")
     temporary.write_text(json.dumps(content, indent=2) + "\n")
     temporary.replace(path)
 

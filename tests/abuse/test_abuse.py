@@ -74,6 +74,8 @@ REFUSED = {
     "too long": (lambda s: [header(s), b"12345"], "a chunk that does not fit"),
     "an empty chunk": (lambda s: [header(s), b""], "a chunk that does not fit"),
     "oversized": (lambda s: [header(s, shape=(2**26 + 1,))], "larger than any of the schedule"),
+    "a start that cannot be": (lambda s: [wire.encode(wire.Start("../x", s, -1))], "a header that cannot be read"),
+    "of endless shape": (lambda s: [header(s, shape=(0, 2**70))], "impossible shape"),
     "of impossible shape": (lambda s: [header(s, shape=(-1, 4))], "impossible shape"),
     "re-ordered": (lambda s: [header(s, 2), b"1234"], "a message out of order"),
     "replayed": (lambda s: [header(s), b"1234", header(s), b"1234"], "a message out of order"),
@@ -83,7 +85,7 @@ REFUSED = {
     "a pickle": (lambda s: [b"\x80\x04\x95\x10\x00\x00\x00"], "a payload without its header"),
     "not JSON": (lambda s: ["{"], "a header that cannot be read"),
     "an ack for nothing": (lambda s: [wire.encode(wire.Ack(7))], "never sent"),
-    "a start by somebody else": (lambda s: [wire.encode(wire.Start("r", "s", 0))], "an unexpected start"),
+    "a start by somebody else": (lambda s: [wire.encode(wire.Start("0" * 16, "1" * 16, 0))], "an unexpected start"),
     "a flood": (
         lambda s: [part for n in range(1, 20) for part in (header(s, n), b"1234")],
         "more messages than may be waiting",

@@ -75,7 +75,7 @@ def test_simulate_writes_what_it_prints(tmp_path):
     assert "Warning" not in done.stderr
 
 
-@pytest.mark.parametrize("where", [[], ["--processes"]])
+@pytest.mark.parametrize("where", [[], pytest.param(["--processes"], marks=pytest.mark.slow)])
 def test_bench_epoch(tmp_path, where):
     out, temporary = tmp_path / "epoch.json", tmp_path / "temporary"
     temporary.mkdir()

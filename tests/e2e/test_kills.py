@@ -29,14 +29,11 @@ def survive(local, kills, rng):
     with LocalProcesses(local) as running:
         while running.alive():
             running.look()
-            if not order:
-                time.sleep(0.05)
-            elif {progress.state for progress in running.progress.values()} != {"training"}:
-                at = None  # killing those that are just coming back only costs time: a third of the kills do it
-                if rng.random() < 0.002:
-                    at = 0.0
-            elif at is None:
-                at = time.monotonic() + rng.uniform(0.0, 1.5)
+            states = {progress.state for progress in running.progress.values()}
+            if states == {"training"}:
+                at = at or time.monotonic() + rng.uniform(0.0, 1.5)
+            elif "training" not in states or rng.random() > 0.001:  # now and then one that has just come back
+                at = None
             if order and at is not None and time.monotonic() >= at:
                 running.kill(order[0])
                 running.start(order[0])
@@ -172,6 +169,7 @@ def events(local, name):
     return [json.loads(line) for line in (local.run_folder(name) / "log.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_rolled_back_party_is_refused_by_name(tmp_path):
     local = small(tmp_path / "federation", epochs=2000, patience=PATIENCE)
     with LocalProcesses(local) as running:
@@ -196,6 +194,36 @@ def test_a_rolled_back_party_is_refused_by_name(tmp_path):
         assert "A gave up: B was rolled back" in running.said("B")
     finally:
         running.stop()
+
+
+@pytest.mark.slow
+def test_a_party_killed_after_the_end_has_lost_nothing(tmp_path):
+    """The others have gone; its final state is on its disk, so it ends well, with the outcome it had."""
+    patience = Patience(start_s=60, message_s=60, away_s=1)
+    local = small(tmp_path / "federation", epochs=3, patience=patience, initial_embedding="individual")
+    with LocalProcesses(local) as running:
+        running.wait()
+    outcome = local.outcome
+    for name in ("A", "server"):
+        about = local.run_folder(name) / "run.json"
+        found = json.loads(about.read_text())
+        found.pop("outcome", None)
+        about.write_text(json.dumps({**found, "state": "running"}))
+        with LocalProcesses(local, names=[name]) as running:
+            running.wait()
+    assert local.outcome == outcome
+
+
+def test_a_failure_before_the_beginning_leaves_a_folder_that_can_be_put_aside(tmp_path):
+    from vfgnn.records import Traffic
+    from vfgnn.run.folder import RunFolder
+
+    folder = tmp_path / "run"
+    RunFolder(folder, "A").end(Traffic(), outcome=None, error="nobody came")
+    RunFolder(folder, "A").end(Traffic(), outcome=None, error="nobody came")
+    RunFolder(folder, "A", fresh=True)
+    assert not (folder / "run.json").exists()
+    assert len(list(tmp_path.glob("run-*"))) == 1
 
 
 def test_a_finished_run_is_put_aside_and_an_unfinished_one_too_if_asked(tmp_path):

@@ -117,6 +117,7 @@ def assert_own_keys(local):
     assert {key.stat().st_mode & 0o777 for key in keys} == {0o600}
 
 
+@pytest.mark.slow
 def test_a_second_run_keeps_the_records_of_the_first(tmp_path):
     local = small(tmp_path / "federation", initial_embedding="individual", epochs=2)
     names = []
@@ -207,7 +208,14 @@ def wait_for_training(folder, process):
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "end",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
 def test_a_demo_leaves_no_process_port_or_temporary_file(tmp_path, end):
     from vfgnn.files import load_federation
     from vfgnn.run.loopback import LocalFederation

@@ -11,6 +11,7 @@ from vfgnn.transport import wire
 
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 numbers = st.integers(0, 2**53)
+words = st.from_regex(r"[0-9a-f]{16}", fullmatch=True)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | names,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
@@ -18,7 +19,7 @@ json_values = st.recursive(
 )
 headers = st.one_of(
     st.builds(wire.Ack, numbers),
-    st.builds(wire.Start, run=names, start=names, step=numbers),
+    st.builds(wire.Start, run=words, start=words, step=numbers),
     st.builds(
         wire.Message,
         start=names,

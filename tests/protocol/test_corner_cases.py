@@ -79,6 +79,7 @@ def test_the_server_sees_only_published_rows_gradients_and_control():
         Kind.LOCAL_EMBEDDINGS,
         Kind.HIDDEN_GRADIENT,
         Kind.CONTROL,
+        Kind.END,
     }
 
 

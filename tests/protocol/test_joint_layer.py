@@ -47,7 +47,7 @@ def test_server_and_dealer_see_no_message_between_holders():
     *_, sent = trained(settings_for(joint_layer="secure"), 3, random_graph(), steps=2)
     kinds = {party: {m.kind for m, _ in sent if m.receiver == party} for party in (SERVER, DEALER)}
     assert not kinds[SERVER] & BETWEEN_HOLDERS
-    assert kinds[DEALER] == {Kind.CONTROL}
+    assert kinds[DEALER] == {Kind.CONTROL, Kind.END}
     assert not [m for m, _ in sent if m.kind in BETWEEN_HOLDERS and {m.sender, m.receiver} & {SERVER, DEALER}]
 
 

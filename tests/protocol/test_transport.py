@@ -272,6 +272,15 @@ def test_certificates_of_a_private_ca(tmp_path):
     assert (one.error, other.error) == (None, None)
 
 
+def test_beside_a_ca_no_listed_certificate_may_sign_others(tmp_path):
+    """It would be a second CA: its owner could make a certificate in the name of any party that lists none."""
+    local = small(tmp_path / "federation")
+    authority, _ = certificate_authority([])
+    could_sign, _ = certificate_authority([], name="B")
+    with pytest.raises(ConfigError, match="could sign others"):
+        endpoint(rewrite(local, B={"certificate": could_sign}, certificate_authority=authority), "A")
+
+
 def test_a_certificate_of_another_ca_is_refused(tmp_path):
     local = small(tmp_path / "federation", patience=Patience(start_s=2, message_s=5, away_s=5))
     authority, _ = certificate_authority([])
@@ -284,7 +293,7 @@ def test_a_certificate_of_another_ca_is_refused(tmp_path):
     )
 
 
-def certificate_authority(names):
+def certificate_authority(names, name="a CA of ours"):
     """PEM of a CA, and for each name a key and a certificate that it signed."""
     from datetime import UTC, datetime, timedelta
 
@@ -307,13 +316,13 @@ def certificate_authority(names):
         )
 
     root = ec.generate_private_key(ec.SECP256R1())
-    authority = build("a CA of ours", root, "a CA of ours", root, ca=True)
+    authority = build(name, root, name, root, ca=True)
     signed = {}
-    for name in names:
+    for party in names:
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = build(name, key, "a CA of ours", root, ca=False)
+        certificate = build(party, key, name, root, ca=False)
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        signed[name] = pem, certificate.public_bytes(Encoding.PEM)
+        signed[party] = pem, certificate.public_bytes(Encoding.PEM)
     return authority.public_bytes(Encoding.PEM).decode(), signed
 
 

@@ -142,7 +142,11 @@ class LabelHolder(Holder):
     def state(self) -> State:
         """Also the output layer, the metrics so far and, at the very end, the test accuracy."""
         rows = [[m.epoch, _number(m.loss), _number(m.val_accuracy)] for m in self._history]
-        ended = {} if self.outcome is None else {"test_accuracy": torch.tensor(self.outcome.test_accuracy).double()}
+        ended = (
+            {}
+            if self.outcome is None
+            else {"test_accuracy": torch.tensor(self.outcome.test_accuracy, dtype=torch.float64)}
+        )
         return {
             **super().state(),
             **nest("output", copied(self.output.state_dict())),

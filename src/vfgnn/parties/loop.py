@@ -101,7 +101,7 @@ def train(party: Party, *, begin: int = 0, watch: Watch | None = None) -> None:
 
 
 def _end(party: Party) -> None:
-    """Leave together: whoever is killed before this is through finds everyone still there."""
+    """Leave together: before this is through, whoever is killed finds the others; after it, nobody needs anybody."""
     federation, channel = party.federation, party.channel
     channel.enter("end", schedule.end_messages(federation))
     nothing = torch.zeros(1, dtype=torch.uint8)

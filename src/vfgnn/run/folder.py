@@ -29,6 +29,9 @@ class RunFolder:
         self.last_metrics: EpochMetrics | None = None
         _put_aside(path, even_unfinished=fresh)
         path.mkdir(parents=True, exist_ok=True)
+        for half in path.glob("*.tmp"):  # a kill came while it was written
+            half.unlink()
+        self._about |= _read_about(path)
 
     @property
     def log(self) -> Path:
@@ -51,9 +54,10 @@ class RunFolder:
         metrics = self.path / "metrics.jsonl"
         if metrics.is_file():
             whole = [line for line in metrics.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            kept = "".join(line for line in whole if json.loads(line)["epoch"] < step)
-            metrics.with_suffix(".tmp").write_text(kept)
+            kept = [line for line in whole if json.loads(line)["epoch"] < step]
+            metrics.with_suffix(".tmp").write_text("".join(kept))
             metrics.with_suffix(".tmp").replace(metrics)
+            self._began -= json.loads(kept[-1])["at_s"] if kept else 0.0  # the clock of the run goes on
         self._about = {
             "party": self._party,
             "run": run,
@@ -135,8 +139,15 @@ def _all_starts(log: Path, of_this_process: Traffic) -> Traffic:
 
 def _put_aside(path: Path, *, even_unfinished: bool) -> None:
     """The records of a finished run are kept, under its name; an unfinished one goes on."""
-    about = path / "run.json"
-    if about.is_file():
-        found = json.loads(about.read_text())
-        if even_unfinished or found["state"] == "finished":
-            path.rename(path.with_name(f"{path.name}-{found['run']}"))
+    found = _read_about(path)
+    if path.is_dir() and (even_unfinished or found.get("state") == "finished"):
+        name = found.get("run") or datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        path.rename(path.with_name(f"{path.name}-{name}"))
+
+
+def _read_about(path: Path) -> dict[str, object]:
+    try:
+        found: dict[str, object] = json.loads((path / "run.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from vfgnn import logs, randomness
-from vfgnn.channel import Channel
+from vfgnn.channel import Channel, InMemoryNetwork
 from vfgnn.checkpoint import Checkpoints
 from vfgnn.config import DEALER, SERVER, Federation
-from vfgnn.errors import ConfigError, PeerRestarted, VfgnnError
+from vfgnn.errors import ChannelClosed, CheckpointRefused, ConfigError, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.parties import loop, schedule
@@ -102,6 +102,22 @@ class RunningParty:
             except PeerRestarted as restarted:
                 logs.event("going back to a common step", reason=restarted.what)
                 wait_s, key = patience.away_s, "away_s"
+            except ChannelClosed:
+                if not ended:
+                    raise
+                return self._already_over()
+
+    def _already_over(self) -> Outcome | None:
+        """This party was killed after its final state was on disk, and the others have gone: nothing is missing."""
+        logs.event("the run had ended before this party was killed")
+        federation = self.file.federation("over")
+        nowhere = InMemoryNetwork().channel(self.party.name)
+        made = make_party(federation, self.party, nowhere, self.data, self.folder.add_metrics)
+        made.load(self.kept.load(schedule.end_step(federation)))
+        made.close()
+        self.folder.begin(self.kept.run or "", schedule.end_step(federation), self.file)
+        outcome: Outcome | None = getattr(made, "outcome", None)
+        return outcome
 
     def _attempt(self, wait_s: float, key: str) -> Outcome | None:
         endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
@@ -113,14 +129,22 @@ class RunningParty:
             network.close()
         except BaseException as error:
             # Stopped in order, or left alone: the beginning of this step is what the others have too.
-            if not isinstance(error, PeerRestarted):
-                self.kept.write()
-            network.close(error)
+            try:
+                if not isinstance(error, PeerRestarted):
+                    self.kept.write()
+            finally:
+                network.close(error)
             raise
         return outcome
 
     def _train_from(self, start: Start, network: Network) -> Outcome | None:
-        resumes = start.run == self.kept.run
+        resumes = start.run == self.kept.run and start.step in self.kept.steps
+        if not resumes and (start.step or start.run == self.kept.run):
+            raise CheckpointRefused(
+                "the label holder names a step that this party does not have",
+                expected=f"one of {self.kept.steps} of run {self.kept.run}, or a new run from step 0",
+                got=f"step {start.step} of run {start.run}",
+            )
         self.kept.go_back(start.run, start.step)
         self.folder.begin(start.run, start.step, self.file)
         logs.event("run goes on" if resumes else "run begins", run=start.run, step=start.step)
@@ -129,14 +153,18 @@ class RunningParty:
         made = make_party(self.file.federation(start.start), self.party, channel, self.data, self.folder.add_metrics)
         if resumes:
             made.load(self.kept.load(start.step))
-        watch = loop.Watch(begins=lambda number: self._keep(made, number), done=lambda step: self._tell(made, step))
+        watch = loop.Watch(
+            begins=lambda number: self._keep(made, number, network), done=lambda step: self._tell(made, step)
+        )
         loop.train(made, begin=start.step, watch=watch)
         outcome: Outcome | None = getattr(made, "outcome", None)  # the label holder's
         return outcome
 
-    def _keep(self, made: loop.Party, number: int) -> None:
+    def _keep(self, made: loop.Party, number: int, network: Network) -> None:
         self.kept.remember(number, made.state())
         if number in self.kept.scheduled:
+            if self.party.name == self.file.label_holder:
+                network.settle()  # so that nobody is ever further behind than one checkpoint
             self.kept.write(number)
 
     def _tell(self, made: loop.Party, step: Step) -> None:

@@ -44,12 +44,13 @@ class LocalProcesses:
 
     local: LocalFederation
     wrap: Callable[[str], Sequence[str]] = lambda name: ()  # what a party's command is put behind, e.g. a namespace
+    names: Sequence[str] = ()  # only these, if any are given
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
     _offsets: dict[str, int] = field(default_factory=dict)  # how far each log was read
 
     def __enter__(self) -> Self:
-        for name in self.local.names:
+        for name in self.names or self.local.names:
             self.start(name)
         return self
 
@@ -94,7 +95,7 @@ class LocalProcesses:
         self._raise_failure()
 
     def kill(self, name: str) -> None:
-        """As a power cut would."""
+        """As `kill -9` does."""
         self.children[name].kill()
         self.children[name].wait()
         self.progress[name].state = "killed"

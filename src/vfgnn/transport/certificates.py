@@ -127,6 +127,14 @@ def name_of(certificate: x509.Certificate) -> str:
     return str(names[0].value) if names else ""
 
 
+def is_leaf(certificate: x509.Certificate) -> bool:
+    """Whether it says of itself that it signs no other certificates."""
+    try:
+        return not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
+
+
 def fingerprint(certificate: x509.Certificate) -> str:
     """SHA-256, as people read it to each other over the telephone."""
     return certificate.fingerprint(hashes.SHA256()).hex(":")

@@ -27,6 +27,7 @@ from vfgnn.transport import wire
 ENDED, LEFT, FAILED, RESTARTED = 1000, 1001, 1008, 1012
 """WebSocket close codes: all messages were used; this party was stopped by its operator, and may come back; it gave up,
 and says why; somebody was started anew."""
+START_MARGIN_S = 5.0  # the label holder began to wait a little later
 POLL_S = 0.5  # waits are cut into pieces so that Ctrl-C gets through
 
 
@@ -72,11 +73,11 @@ class Link:
     """This party's end of what it exchanges with `peer`."""
 
     def __init__(
-        self, me: str, peer: str, capacity: Capacity, patience: Patience, alarm: Alarm, *, announces: bool
+        self, me: str, peer: str, capacity: Capacity, patience: Patience, alarm: Alarm, *, leader: str
     ) -> None:
         self.me, self.peer = me, peer
         self._capacity, self._patience = capacity, patience
-        self._announces = announces  # this party is the label holder: it says when the run begins
+        self._announces, self._hears = me == leader, peer == leader  # the label holder says when the run begins
         self._alarm, self._changed = alarm, alarm.changed
         self._to_send = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -91,6 +92,7 @@ class Link:
         self.failure: VfgnnError | None = None
         self.lost_at: float | None = time.monotonic()  # None while connected
         self.came = False  # whether there has been a connection
+        self._tasks: list[asyncio.Task[None]] = []
         self._farewell = ""  # what the peer said when it left
 
     # the party's side
@@ -125,10 +127,10 @@ class Link:
             self._changed.notify_all()
         self._wake()
 
-    def wait_for_start(self) -> wire.Start:
-        """The word of the label holder, which is at the other end."""
+    def wait_for_start(self, wait_s: float) -> wire.Start:
+        """The word of the label holder, which is at the other end and may itself still wait for somebody."""
         with self._changed:
-            self._wait(lambda: self.start is not None, f"{self.peer} to start the run")
+            self._wait(lambda: self.start is not None, f"{self.peer} to start the run", wait_s + START_MARGIN_S)
             if self.start is None:
                 raise ProtocolError("no start", where=f"the link from {self.peer}")
             return self.start
@@ -141,9 +143,14 @@ class Link:
                 lambda: not self._outgoing or self.ended or self.failure or over.failure, timeout=seconds
             )
 
-    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+    def settle(self) -> None:
+        """Wait until the peer has used everything."""
+        with self._changed:
+            self._wait(lambda: not self._outgoing, f"{self.peer} to use what was sent to it")
+
+    def _wait(self, ready: Callable[[], bool], what: str, seconds: float | None = None) -> None:
         """Until `ready`; raises when the link has failed, the peer has ended, or one of the deadlines has passed."""
-        began = time.monotonic()
+        began, seconds = time.monotonic(), self._patience.message_s if seconds is None else seconds
         while not ready():
             if self._alarm.failure is not None:
                 raise self._alarm.failure
@@ -159,10 +166,10 @@ class Link:
                     where=f"party {self.me}",
                     hint=f"see whether {self.peer} still runs, and the network between the two",
                 )
-            if self.lost_at is None and now - began > self._patience.message_s:
+            if self.lost_at is None and now - began > seconds:
                 raise DeadlinePassed(
                     f"waited too long for {what}",
-                    expected=f"within {self._patience.message_s:g} s (message_s in the federation file)",
+                    expected=f"within {seconds:g} s (message_s in the federation file)",
                     where=f"party {self.me}",
                     hint=f"see the log of {self.peer}",
                 )
@@ -186,28 +193,30 @@ class Link:
         """Messages that need not be sent again."""
         return self._received
 
+    @property
+    def _engaged(self) -> bool:
+        """Whether anything of a run has happened on this link."""
+        return self.start is not None or self._numbered > 0 or self._received > 0
+
     def meet(self, hello: wire.Hello) -> None:
         """A peer's program may be started anew before the run begins; during it, all have to go back a few steps."""
-        anew = self.hello is not None and self.hello.session != hello.session
-        if anew and (self.start is not None or self._numbered or self._received):
+        if self.hello is not None and self.hello.session != hello.session and self._engaged:
             raise PeerRestarted(f"{self.peer} was started anew", where=f"party {self.me}")
         self.hello = hello
 
     async def serve(self, connection: Connection, *, peer_received: int) -> None:
         """Send and receive over `connection` until it ends; the link itself outlives it."""
-        previous, self._connection = self._connection, connection
-        if previous is not None:
-            await previous.close(LEFT, "connected anew")
-        self._loop = asyncio.get_running_loop()
+        self._connection, self._loop = connection, asyncio.get_running_loop()
         self._connected(peer_received)
-        tasks = [
+        tasks = self._tasks = [
             asyncio.create_task(self._send(connection, peer_received)),
             asyncio.create_task(self._receive(connection)),
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()
+                if not task.cancelled():  # as `detach` does it
+                    task.result()
         except ConnectionClosed as closed:
             self._closed(closed)
         except VfgnnError as error:
@@ -223,6 +232,13 @@ class Link:
                     self.lost_at = time.monotonic()
                     self._changed.notify_all()
 
+    async def detach(self) -> None:
+        """Nothing more comes from the connection of before; the peer has made another one."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
     def _connected(self, peer_received: int) -> None:
         with self._changed:
             known = self._numbered - len(self._outgoing)
@@ -233,7 +249,7 @@ class Link:
                     got=str(peer_received),
                     hint="start all parties anew",
                 )
-            self.lost_at, self.came = None, True
+            self.lost_at, self.came, self._farewell = None, True, ""
             self._changed.notify_all()
 
     def _closed(self, closed: ConnectionClosed) -> None:
@@ -241,7 +257,7 @@ class Link:
         frame = closed.rcvd
         if frame is not None and frame.code == LEFT:
             self._farewell = f"({frame.reason}) "
-        if frame is not None and frame.code == RESTARTED:
+        if frame is not None and frame.code == RESTARTED and self._engaged:
             self._alarm.ring(PeerRestarted(frame.reason, where=f"party {self.me}"))
         if frame is None or frame.code not in (ENDED, FAILED):
             return
@@ -277,7 +293,7 @@ class Link:
             header = wire.decode(await connection.recv(), sender=self.peer)
             if isinstance(header, wire.Ack):
                 self._acknowledge(header.number)
-            elif isinstance(header, wire.Start) and not self._announces and self.start in (None, header):
+            elif isinstance(header, wire.Start) and self._hears and self.start in (None, header):
                 self.begin(header)
             elif isinstance(header, wire.Message):
                 await self._receive_message(connection, header)

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from websockets.asyncio.client import connect
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server, ServerConnection, serve
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, WebSocketException
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidProxyStatus,
+    InvalidStatus,
+    ProxyError,
+    WebSocketException,
+)
 
 from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, differences
@@ -184,7 +192,7 @@ class Endpoint:
         except (OSError, EOFError, TimeoutError, WebSocketException) as error:
             if faults:
                 raise self._dial_fault(peer, where, faults[0]) from None
-            if isinstance(error, InvalidHandshake) and not isinstance(error, InvalidMessage):
+            if isinstance(error, InvalidHandshake) and not _may_pass(error):
                 raise PeerRefused(f"what answers for {peer} is no vfgnn party", got=str(error), where=where) from None
             raise NotThere(f"{peer} does not answer", got=str(error) or type(error).__name__, where=where) from None
         found = self.trust.who(_peer_certificate(connection))
@@ -234,7 +242,7 @@ class Endpoint:
             await connection.send(wire.encode(ours))
             theirs = await asyncio.wait_for(connection.recv(), OPEN_S)
         except TimeoutError:
-            raise PeerRefused(f"{peer} says no hello", expected=f"one within {OPEN_S:g} s") from None
+            raise NotThere(f"{peer} says no hello", expected=f"one within {OPEN_S:g} s") from None
         except ConnectionClosed as closed:
             if closed.rcvd is not None and closed.rcvd.code == FAILED:
                 raise PeerRefused(f"{peer} refused {self.me}: {closed.rcvd.reason}", hint=f"see {peer}'s log") from None
@@ -265,6 +273,13 @@ class Endpoint:
                 hint="agree on one file and copy it to all parties",
             )
         return hello
+
+
+def _may_pass(error: InvalidHandshake) -> bool:
+    """Whether the same call may succeed later: a peer that is not up yet, seen directly or through a proxy."""
+    if isinstance(error, (InvalidStatus, InvalidProxyStatus)):
+        return error.response.status_code >= 500
+    return isinstance(error, (InvalidMessage, ProxyError))
 
 
 def _peer_certificate(connection: Connection) -> bytes | None:

@@ -9,12 +9,20 @@ import asyncio
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import torch
 from websockets.asyncio.connection import Connection
 
-from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRefused, PeerRestarted, VfgnnError
+from vfgnn.errors import (
+    ChannelClosed,
+    CheckpointRefused,
+    PeerRefused,
+    PeerRestarted,
+    ProtocolError,
+    VfgnnError,
+)
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
 from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, goodbye_code
@@ -36,7 +44,7 @@ class Network:
         label_holder, patience = endpoint.file.label_holder, endpoint.file.patience
         leads, self._alarm = endpoint.me == label_holder, Alarm()
         self._links = {
-            peer: Link(endpoint.me, peer, capacity, patience, self._alarm, announces=leads)
+            peer: Link(endpoint.me, peer, capacity, patience, self._alarm, leader=label_holder)
             for peer, capacity in capacities.items()
         }
         self._dialled = [peer for peer in self._links if endpoint.dials(peer)]
@@ -54,7 +62,7 @@ class Network:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live(sock)), name="network", daemon=True)
         self._thread.start()
         self._wait_for_peers(wait_s, key)
-        start = self._decide() if self._leader is None else self._leader.wait_for_start()
+        start = self._decide() if self._leader is None else self._leader.wait_for_start(wait_s)
         for link in self._links.values():
             link.begin(start)
         return start
@@ -66,6 +74,11 @@ class Network:
     def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
         """Wait for the next message from `sender`."""
         return self._links[sender].get()
+
+    def settle(self) -> None:
+        """Wait until every peer has used what was sent to it: nobody is then more than a step behind."""
+        for link in self._links.values():
+            link.settle()
 
     def close(self, error: BaseException | None = None) -> None:
         """Say goodbye: after everything was used, or at once with the reason of a failure."""
@@ -84,6 +97,8 @@ class Network:
     def _wait_for_peers(self, wait_s: float, key: str) -> None:
         deadline = time.monotonic() + wait_s
         while missing := [link for link in self._links.values() if link.lost_at is not None]:
+            if self._alarm.failure is not None:
+                raise self._alarm.failure
             if any(link.failure for link in self._links.values()):
                 raise self._first_failure()
             if time.monotonic() > deadline:
@@ -124,7 +139,9 @@ class Network:
         if furthest < endpoint.file.checkpoint_every:  # nobody has written anything that would be lost
             return Start(run=fresh, start=fresh, step=0)
         have = "; ".join(f"{who}: {_shown(run, steps)}" for who, (run, steps) in known.items())
-        behind = min(known, key=lambda who: max(known[who][1], default=-1))
+        often = Counter(run for run, _ in known.values()).most_common(1)[0][0]
+        odd = [who for who, (run, _) in known.items() if run != often]
+        behind = odd[0] if odd else min(known, key=lambda who: max(known[who][1], default=-1))
         raise CheckpointRefused(
             f"{behind} was rolled back, or lost its checkpoints",
             expected="a step of one run that all parties have",
@@ -161,10 +178,11 @@ class Network:
             return
         try:
             await self._serve(link, connection)
-        except VfgnnError as error:
-            if not isinstance(error, NotThere):
-                link.fail(error)
+        except NotThere:
             raise
+        except Exception as error:  # noqa: BLE001 (it is raised again, by name)
+            link.fail(_named(error, peer))
+            raise _named(error, peer) from None
 
     async def _keep_dialled(self, link: Link) -> None:
         pause = FIRST_PAUSE_S
@@ -173,19 +191,20 @@ class Network:
                 connection = await self._endpoint.dial(link.peer, RUN)
                 try:
                     await self._serve(link, connection)
-                except VfgnnError as error:
+                except Exception as error:
                     await connection.close(LATER if isinstance(error, NotThere) else FAILED, brief(error))
                     raise
                 pause = FIRST_PAUSE_S
             except NotThere as absent:
                 self._last_fault[link.peer] = absent.got or absent.what
-            except VfgnnError as error:
-                link.fail(error)
+            except Exception as error:  # noqa: BLE001 (it is raised again in the party's thread)
+                link.fail(_named(error, link.peer))
             await asyncio.sleep(pause)
             pause = min(2 * pause, LAST_PAUSE_S)
 
     async def _serve(self, link: Link, connection: Connection) -> None:
         """Say hello, then send and receive until the connection ends."""
+        await link.detach()  # before it is counted what was received
         hello = await self._endpoint.hello(
             connection, link.peer, received=link.received, knows=None if link.hello is None else link.hello.session
         )
@@ -200,6 +219,11 @@ class Network:
         await link.serve(connection, peer_received=hello.received)
         if not link.ended and link.failure is None:
             self._on_event("connection lost", peer=link.peer)
+
+
+def _named(error: Exception, peer: str) -> VfgnnError:
+    """Whatever goes wrong with a peer ends in an error that names it."""
+    return error if isinstance(error, VfgnnError) else ProtocolError(brief(error), where=f"the link with {peer}")
 
 
 def _shown(run: str | None, steps: set[int]) -> str:

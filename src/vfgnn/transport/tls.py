@@ -142,6 +142,13 @@ class Trust:
                         where=f"the certificate of {name} in the federation file",
                         hint=f"{name} makes its own with: vfgnn keys new {name}",
                     )
+                if file.certificate_authority is not None and not certificates.is_leaf(listed[name]):
+                    raise ConfigError(
+                        "a listed certificate could sign others",
+                        expected="basicConstraints CA:FALSE, because this federation also trusts a CA",
+                        where=f"the certificate of {name} in the federation file",
+                        hint=f"{name} makes a plain one with: vfgnn keys new {name}",
+                    )
         return Trust(listed, file.certificate_authority, tuple(file.parties))
 
     def pem(self) -> str:

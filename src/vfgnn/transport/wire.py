@@ -10,7 +10,7 @@ Headers are JSON text, payloads binary, so neither can be taken for the other.
 """
 
 import sys
-from typing import Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ PROTOCOL = 1
 """Raised with every change of what is sent; parties with different numbers refuse each other."""
 
 CHUNK = 2**20
+MAX_LENGTH = 2**40  # of one dimension, whatever the others are
 MAX_HEADER = 2**20  # of a hello, which carries the federation file
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
@@ -33,6 +34,10 @@ DTYPES: dict[str, torch.dtype] = {
 if sys.byteorder != "little":
     raise ImportError("vfgnn sends words as they lie in memory, and expects them little-endian")
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+Name = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+"""Of a run or a start; it becomes part of a folder's name."""
 
 
 class Version(msgspec.Struct, frozen=True, tag="hello"):
@@ -61,9 +66,9 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", forbid_unknown_fields=True
 class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True):
     """The label holder's word that all have come."""
 
-    run: str  # stays the same when a run goes on after a kill
-    start: str  # fresh each time: every mask is derived from it
-    step: int  # where all stand
+    run: Name  # stays the same when a run goes on after a kill
+    start: Name  # fresh each time: every mask is derived from it
+    step: Annotated[int, msgspec.Meta(ge=0)]  # where all stand
 
 
 class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=True):
@@ -112,8 +117,8 @@ def decode_version(text: str | bytes, *, sender: str) -> Version:
 
 def declared(header: Message, *, sender: str, receiver: str, max_bytes: int) -> Declared:
     """What a header announces, once it is known to be possible at all."""
-    if any(length < 0 for length in header.shape) or len(header.shape) > 4:
-        _refuse("a message of impossible shape", "lengths from 0 on", str(header.shape)[:80], sender)
+    if any(not 0 <= length <= MAX_LENGTH for length in header.shape) or len(header.shape) > 4:
+        _refuse("a message of impossible shape", f"lengths from 0 to {MAX_LENGTH}", str(header.shape)[:80], sender)
     announced = Declared(header.kind, sender, receiver, DTYPES[header.dtype], header.shape)
     if announced.bytes > max_bytes:
         _refuse("a message larger than any of the schedule", f"at most {max_bytes} bytes", str(announced), sender)
