@@ -121,6 +121,7 @@ def test_two_hundred_kills_change_nothing(tmp_path, round_):
     check(tmp_path, kills=20, holders=2 + round_ % 2, seed=100 + round_)
 
 
+@pytest.mark.slow
 def test_sigterm_loses_no_step(tmp_path):
     """A party that is stopped in order writes the step it stands at; the others still have it in memory."""
     local = small(tmp_path / "federation", epochs=300, patience=PATIENCE)
