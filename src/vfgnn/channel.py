@@ -25,7 +25,7 @@ class Transport(Protocol):
     """Moves declared messages of one party; knows nothing of their meaning."""
 
     def put(self, message: Declared, payload: torch.Tensor) -> None:
-        """Hand over a payload; returns without waiting for the receiver."""
+        """Hand over a payload, which the sender does not change afterwards; returns before the receiver uses it."""
 
     def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
         """Wait for the next message from `sender`."""

@@ -121,7 +121,7 @@ class CollaborativeEmbedding:
         if self._h0 is None:
             return {}
         momentum = self._layer.momentum
-        return {"h0": self._h0.detach(), "q": momentum.q.clone(), "a": torch.tensor(momentum.a, dtype=torch.float64)}
+        return {"h0": self._h0.detach(), "q": momentum.q, "a": torch.tensor(momentum.a, dtype=torch.float64)}
 
     def restore(self, best: State) -> None:
         """Back to the h0 and the part of the shared weights of `best`."""

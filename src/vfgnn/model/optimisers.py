@@ -62,40 +62,35 @@ class SharedMomentum:
     n: torch.Tensor = field(init=False)  # N_i
     a: float = 1.0
     b: float = 0.0
-    _copy: State | None = field(init=False, default=None)  # of Q_i and N_i, until they move again
 
     def __post_init__(self) -> None:
         self.n = torch.zeros_like(self.q)
 
     def state(self) -> State:
-        """A copy of all four; large, so it is made once for each step that moves them."""
-        if self._copy is None:
-            self._copy = {"q": self.q.to("cpu", copy=True), "n": self.n.to("cpu", copy=True)}
-        return {**self._copy, "ab": torch.tensor([self.a, self.b], dtype=torch.float64)}
+        """All four. Q_i and N_i are large, and no step changes them in place: there is nothing to copy."""
+        return {"q": self.q.cpu(), "n": self.n.cpu(), "ab": torch.tensor([self.a, self.b], dtype=torch.float64)}
 
     def load(self, state: State) -> None:
         """Go on from them."""
-        self.q, self.n = (state[name].to(self.q.device, copy=True) for name in ("q", "n"))
+        self.q, self.n = (state[name].to(self.q.device) for name in ("q", "n"))
         self.a, self.b = state["ab"].tolist()
-        self._copy = None
 
     def restore(self, q: torch.Tensor, a: float) -> None:
         """Back to the W of an earlier step; no step follows."""
-        self.q, self.a, self._copy = q, a, None
+        self.q, self.a = q, a
 
     def step(self, g: torch.Tensor) -> None:
-        """One step along G_i = dL/dh0 at this holder."""
-        self._copy = None
+        """One step along G_i = dL/dh0 at this holder; Q_i and N_i become new tensors (see `state`)."""
         rate, momentum = self.settings.joint_learning_rate, self.settings.joint_momentum
         decay, nesterov = self.settings.joint_weight_decay, self.settings.joint_nesterov
         if decay:
             g = g.double() - decay * self.q
-        self.n.mul_(momentum).add_(g)
+        self.n = self.n.mul(momentum).add_(g)
         decayed = decay * self.a
         self.b = momentum * self.b + decayed
         if nesterov:
-            self.q.add_(g, alpha=rate).add_(self.n, alpha=rate * momentum)
+            self.q = self.q.add(g, alpha=rate).add_(self.n, alpha=rate * momentum)
             self.a -= rate * (decayed + momentum * self.b)
         else:
-            self.q.add_(self.n, alpha=rate)
+            self.q = self.q.add(self.n, alpha=rate)
             self.a -= rate * self.b

@@ -36,7 +36,15 @@ class Outgoing:
     """A message that the peer has not used yet."""
 
     header: wire.Message
-    payload: memoryview
+    tensor: torch.Tensor
+    version: int
+
+    @property
+    def payload(self) -> memoryview:
+        """The words to send: those that were handed over, without a copy, or an error."""
+        if self.tensor._version != self.version:
+            raise ProtocolError("a message was changed after it was sent", got=str(self.header.kind))
+        return wire.payload_bytes(self.tensor)
 
 
 @dataclass(frozen=True)
@@ -98,15 +106,15 @@ class Link:
     # the party's side
 
     def put(self, message: Declared, payload: torch.Tensor) -> None:
-        """Queue a copy; waits only while the peer has `window` messages that it has not used."""
-        copy = payload.detach().to("cpu", copy=True).contiguous()
+        """Queue a payload, which nobody may change from now on; waits only while the peer has `window` unused ones."""
+        payload = payload.detach().cpu().contiguous()
         with self._changed:
             self._wait(lambda: len(self._outgoing) < self._capacity.window, f"{self.peer} to use what was sent to it")
             self._numbered += 1
             dtype = wire.DTYPE_NAMES[message.dtype]
             start = "" if self.start is None else self.start.start
             header = wire.Message(start, self._numbered, message.kind, dtype, message.shape)  # type: ignore[arg-type]
-            self._outgoing.append(Outgoing(header, wire.payload_bytes(copy)))
+            self._outgoing.append(Outgoing(header, payload, payload._version))
         self._wake()
 
     def get(self) -> tuple[Declared, torch.Tensor]:
@@ -284,8 +292,9 @@ class Link:
                 await self._to_send.wait()
                 continue
             await connection.send(wire.encode(due.header))
-            for at in range(0, len(due.payload), wire.CHUNK):
-                await connection.send(due.payload[at : at + wire.CHUNK])
+            words = due.payload
+            for at in range(0, len(words), wire.CHUNK):
+                await connection.send(words[at : at + wire.CHUNK])
             sent = due.header.number
 
     async def _receive(self, connection: Connection) -> None:
