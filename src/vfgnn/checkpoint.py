@@ -123,7 +123,8 @@ class Checkpoints:
         try:
             with safe_open(path, framework="pt") as file:
                 about: dict[str, object] = json.loads((file.metadata() or {}).get("vfgnn", "{}"))
-                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                # Copies: what lies in the file is not aligned, and a product of unaligned floats may round differently.
+                state = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError, ValueError) as error:
             got = str(error).splitlines()[0]
             raise CheckpointRefused("a checkpoint that cannot be read", got=got, where=str(path), hint=HINT) from None
