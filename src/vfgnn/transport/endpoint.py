@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.connection import Connection
@@ -42,6 +43,16 @@ Meet = Callable[[Connection, str], Awaitable[None]]
 QUIET = logging.getLogger("vfgnn.websockets")  # its findings reach the user through our own errors
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
+AT_BOTH_ENDS: dict[str, Any] = {
+    "close_timeout": CLOSE_S,
+    "compression": None,
+    "max_size": wire.MAX_HEADER,
+    "ping_interval": KEEP_ALIVE_S,
+    "ping_timeout": 3 * KEEP_ALIVE_S,
+    "write_limit": 2 * wire.CHUNK,
+    "logger": QUIET,
+}
+"""Of a WebSocket, whether it was dialled or answered."""
 
 
 class NotThere(VfgnnError):
@@ -138,14 +149,8 @@ class Endpoint:
             ssl=context,
             ssl_handshake_timeout=OPEN_S,
             open_timeout=OPEN_S,
-            close_timeout=CLOSE_S,
-            compression=None,
-            max_size=wire.MAX_HEADER,
-            ping_interval=KEEP_ALIVE_S,
-            ping_timeout=3 * KEEP_ALIVE_S,
-            write_limit=2 * wire.CHUNK,
             server_header=None,
-            logger=QUIET,
+            **AT_BOTH_ENDS,
         )
 
     def _caller_fault(self, server_name: str | None, reason: str) -> None:
@@ -180,14 +185,8 @@ class Endpoint:
                 server_hostname=tls.claim(self.me),
                 proxy=self.party.proxy,
                 open_timeout=OPEN_S,
-                close_timeout=CLOSE_S,
-                compression=None,
-                max_size=wire.MAX_HEADER,
-                ping_interval=KEEP_ALIVE_S,
-                ping_timeout=3 * KEEP_ALIVE_S,
-                write_limit=2 * wire.CHUNK,
                 user_agent_header=None,
-                logger=QUIET,
+                **AT_BOTH_ENDS,
             )
         except (OSError, EOFError, TimeoutError, WebSocketException) as error:
             if faults:
