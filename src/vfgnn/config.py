@@ -32,6 +32,53 @@ class Public(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Privacy(Public):
+    """What is noised before it leaves, and how much (privacy/, docs/privacy.md). An epsilon of None is off."""
+
+    # every release of a row: h_local to the server, dL/dz_L to the server
+    row_epsilon: Positive | None = None
+    gradient_epsilon: Positive | None = None
+    per: Literal["release", "run"] = "release"  # what these two are for: each release, or all of a run together
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-4  # and less than 1/n
+    calibration: Literal["analytic", "classical"] = "analytic"  # classical: the paper's, for reproduction only
+    adjacency: Literal["zero_out", "replace_one"] = "zero_out"  # what two neighbouring messages differ in: one row
+    clip_norm: Positive = 1.0  # C
+    gradient_clip_norm: Positive = 1.0  # of the gradient of a row's own loss
+    shrink: Literal["none", "james_stein", "james_stein_positive", "known_norm"] = "none"
+    average_releases: Fraction = 0.0  # the server's moving average over successive releases of a row: its memory
+    budget_epsilon: Positive | None = None  # for any row, at delta, over all runs: training ends where it ends
+    # the data itself, once
+    edge_epsilon: Positive | None = None
+    publish_noised_edges: bool = False  # the holders exchange them, and each aggregates over all of them
+    noised_edge_bound: Annotated[int, Field(ge=1)] = 10_000_000  # pairs in one list, at most
+    label_epsilon: Positive | None = None
+    label_correction: bool = False  # the loss of the noised labels' distribution instead of their own
+
+    @property
+    def noises_rows(self) -> bool:
+        """Whether any message is noised at every release."""
+        return self.row_epsilon is not None or self.gradient_epsilon is not None
+
+    @property
+    def off(self) -> bool:
+        """Whether nothing is noised at all."""
+        return not (self.noises_rows or self.edge_epsilon is not None or self.label_epsilon is not None)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.publish_noised_edges and self.edge_epsilon is None:
+            raise ValueError("publish_noised_edges needs edge_epsilon: edges never leave a holder as they are")
+        if self.label_correction and self.label_epsilon is None:
+            raise ValueError("label_correction needs label_epsilon")
+        if self.row_epsilon is None and (self.shrink != "none" or self.average_releases):
+            raise ValueError("shrink and average_releases need row_epsilon: there is no noise to reduce")
+        if self.budget_epsilon is not None and not self.noises_rows:
+            raise ValueError(
+                "budget_epsilon needs row_epsilon or gradient_epsilon: nothing else is released repeatedly"
+            )
+        return self
+
+
 class Settings(Public):
     """The model and how it is trained. Names as in the paper; the comments say what differs from it."""
 
@@ -66,6 +113,7 @@ class Settings(Public):
     patience: Annotated[int, Field(ge=1)] | None = None  # epochs without a better validation accuracy; None: never stop
     publish: Literal["needed", "all"] = "needed"
     precision: Literal["float32", "float64"] = "float32"
+    privacy: Privacy = Privacy()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -75,6 +123,13 @@ class Settings(Public):
             raise ValueError(f"fanout needs one number per layer: layers = {self.layers}, got {len(self.fanout)}")
         if self.joint_nesterov and self.joint_momentum == 0:
             raise ValueError("joint_nesterov needs joint_momentum > 0")
+        if self.privacy.shrink.startswith("james_stein") and self.dim < 3:
+            raise ValueError(f"James-Stein needs dim >= 3, not {self.dim}")
+        if self.combine == "confidence" and self.privacy.row_epsilon is not None and self.privacy.edge_epsilon is None:
+            raise ValueError(
+                "combine = confidence tells the server each holder's degrees, which row noise does not hide: "
+                "use another combine, or edge_epsilon, so that the degrees are those of noised edges"
+            )
         return self
 
     @property
@@ -118,6 +173,10 @@ class Federation(Public):
             raise ValueError("nobody would publish anything: at least one holder needs edges (or features of its own)")
         if self.collaborative and not any(holder.features for holder in self.holders):
             raise ValueError("collaborative initial embeddings need features at one holder at least")
+        if self.settings.privacy.noises_rows and self.settings.privacy.delta >= 1 / self.nodes:
+            raise ValueError(
+                f"delta must be less than 1/n = {1 / self.nodes:.3g}: with more, a mechanism may give a row away whole"
+            )
         return self
 
     @property
@@ -160,6 +219,14 @@ class Federation(Public):
         """
         alone = not self.collaborative
         return tuple(holder.name for holder in self.holders if holder.edges or (alone and holder.features))
+
+    @property
+    def edge_links(self) -> tuple[tuple[str, str], ...]:
+        """Who shows whom its noised edges: each holder with edges, every other one that aggregates."""
+        if not self.settings.privacy.publish_noised_edges:
+            return ()
+        owners = [holder.name for holder in self.holders if holder.edges]
+        return tuple((owner, reader) for owner in owners for reader in self.publishers if reader != owner)
 
     @property
     def hidden_dim(self) -> int:
@@ -243,4 +310,8 @@ class Preset:
         combine = str(overrides.get("combine", self._settings.get("combine")))
         chosen = self._chosen.get(dataset or "", {}).get(model or combine, {})
         values = {**self._settings, **chosen, **overrides}
+        if isinstance(privacy := self._settings.get("privacy"), dict) and isinstance(
+            own := overrides.get("privacy"), dict
+        ):
+            values["privacy"] = {**privacy, **own}
         return make_settings(values, where=f"preset {self.name} with your settings")

@@ -7,6 +7,8 @@
     ├── CorrelationReused      a mask that has been used once
     ├── CheckpointRefused      a checkpoint that is not whole, not ours, or not of this run
     ├── LogRefused             a message log that was altered
+    ├── LedgerRefused          a privacy ledger that was altered or rolled back
+    ├── BudgetSpent            a release that the privacy budget does not cover
     ├── PeerRefused            a peer that is not who, or does not have what, the federation file says
     └── ProtocolError          a message that the schedule does not name
         ├── ChannelClosed      the other end is gone
@@ -62,6 +64,14 @@ class CheckpointRefused(VfgnnError):
 
 class LogRefused(VfgnnError):
     """A message log whose entries do not follow each other, or whose seal does not fit."""
+
+
+class LedgerRefused(VfgnnError):
+    """A privacy ledger whose entries do not follow each other, or that has fewer of them than before."""
+
+
+class BudgetSpent(VfgnnError):
+    """A release that the privacy budget does not cover; it was not made."""
 
 
 class PeerRefused(VfgnnError):

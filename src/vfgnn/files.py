@@ -121,6 +121,9 @@ class PartyFile(BaseModel):
     listen: Address | None = None  # interface and port; default: all interfaces, the port of the federation file
     proxy: str | None = None  # http://host:port, for the connections that this party dials
     run_folder: Path = Path("run")
+    privacy_ledger: Path = Path(
+        "privacy_ledger.jsonl"
+    )  # over all runs on this data; what was noised once lies beside it
     threads: Annotated[int, Field(ge=1)] | None = None  # default: all cores
     device: Literal["cpu", "cuda"] = "cpu"
     module: str | None = None  # package.module:Class, for `gnn = "own"`: code comes from this file only
@@ -138,7 +141,7 @@ def load_party(path: Path) -> PartyFile:
     party = _load(path, PartyFile, "party file")
     home = path.parent
     changed: dict[str, object] = {
-        key: home / value for key in ("key", "certificate", "run_folder") if (value := getattr(party, key)) is not None
+        key: home / getattr(party, key) for key in ("key", "certificate", "run_folder", "privacy_ledger")
     }
     if party.passphrase_file is not None:
         changed["passphrase_file"] = home / party.passphrase_file

@@ -8,7 +8,6 @@ by digest.
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,11 +15,13 @@ from pathlib import Path
 
 import torch
 
+from vfgnn import chain
+from vfgnn.chain import Chain
 from vfgnn.errors import LogRefused
 from vfgnn.messages import Declared
 from vfgnn.records import write_json
 
-FIRST = "0" * 64  # what the first entry's hash covers
+WHAT = "message log"
 Sign = Callable[[bytes], tuple[bytes, str]]
 """Signs bytes with the party's key: the signature, and the PEM certificate that verifies it."""
 
@@ -50,29 +51,16 @@ def digest_of(payload: torch.Tensor) -> str:
     return hashlib.sha256(flat.view(torch.uint8).numpy().data if flat.numel() else b"").hexdigest()
 
 
-def _hash(before: str, fields: dict[str, object]) -> str:
-    return hashlib.sha256(before.encode() + json.dumps(fields, sort_keys=True).encode()).hexdigest()
-
-
 class MessageLog:
     """Appends to one party's log; goes on where a killed process left it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._head, self._count = FIRST, 0
-        if path.is_file():
-            kept = path.read_bytes()
-            whole = kept[: kept.rfind(b"\n") + 1]  # a kill may have cut the last line: its message never left
-            if len(whole) < len(kept):
-                os.truncate(path, len(whole))
-            for entry in read_entries(path):
-                self._head, self._count = entry.hash, entry.number
-        self._file = path.open("ab", buffering=0)
+        self._chain = Chain(path, WHAT, LogRefused)
 
     def add(self, run: str, message: Declared, payload: torch.Tensor, *, phase: str, step: int | None) -> None:
         """Write one entry; it has left this process before the message does."""
         fields: dict[str, object] = {
-            "number": self._count + 1,
             "at": round(time.time(), 6),
             "run": run,
             "sender": message.sender,
@@ -85,21 +73,23 @@ class MessageLog:
             "bytes": message.bytes,
             "digest": digest_of(payload),
         }
-        self._head, self._count = _hash(self._head, fields), self._count + 1
-        line = json.dumps({**fields, "hash": self._head}).encode() + b"\n"
-        if self._file.write(line) != len(line):
-            raise LogRefused("a message could not be logged", expected="room on the disk", where=str(self._path))
+        self._chain.append(fields)
 
     def seal(self, sign: Sign) -> None:
         """Sign the last hash, beside the log."""
-        content = json.dumps({"entries": self._count, "head": self._head}, sort_keys=True)
+        content = json.dumps({"entries": self._chain.count, "head": self._chain.head}, sort_keys=True)
         signature, certificate = sign(content.encode())
-        sealed = {"entries": self._count, "head": self._head, "signature": signature.hex(), "certificate": certificate}
+        sealed = {
+            "entries": self._chain.count,
+            "head": self._chain.head,
+            "signature": signature.hex(),
+            "certificate": certificate,
+        }
         write_json(seal_path(self._path), sealed)
 
     def close(self) -> None:
         """Nothing more will be written."""
-        self._file.close()
+        self._chain.close()
 
 
 def seal_path(log: Path) -> Path:
@@ -109,19 +99,5 @@ def seal_path(log: Path) -> Path:
 
 def read_entries(path: Path) -> Iterator[Entry]:
     """The entries of a log, each checked against the one before."""
-    before = FIRST
-    with path.open() as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                fields = json.loads(line)
-                found = fields.pop("hash")
-            except (ValueError, KeyError, AttributeError):
-                raise LogRefused("a message log that cannot be read", where=f"{path}, line {number}") from None
-            if found != _hash(before, fields) or fields.get("number") != number:
-                raise LogRefused(
-                    "a message log that was altered",
-                    expected="an entry that follows the one before it",
-                    where=f"{path}, line {number}",
-                )
-            before = found
-            yield Entry(**{**fields, "shape": tuple(fields["shape"])}, hash=found)
+    for fields in chain.read(path, WHAT, LogRefused):
+        yield Entry(**{**fields, "shape": tuple(fields["shape"])})  # type: ignore[arg-type]

@@ -22,6 +22,10 @@ class Kind(StrEnum):
 
     ROW_ROLES = "row_roles"
     """Label holder -> server and publishing holders: which rows train, which validate. Never a label."""
+    PAIR_COUNT = "pair_count"
+    """Holder -> other publishing holders: how many pairs its noised edge list has."""
+    NOISED_EDGES = "noised_edges"
+    """Holder -> other publishing holders: its edges after randomised response, one number per pair."""
     DEALER_SEED = "dealer_seed"
     """Dealer -> holder: the seed of the masks that only these two can expand."""
     PAIR_SEED = "pair_seed"
@@ -41,7 +45,7 @@ class Kind(StrEnum):
     H0_SHARE = "h0_share"
     """Holder -> each holder with edges: its additive share of h0. The sum of all shares is the reveal."""
     LOCAL_EMBEDDINGS = "local_embeddings"
-    """Holder -> server: its published rows h_local."""
+    """Holder -> server: its published rows h_local (noised with `row_epsilon`)."""
     HIDDEN = "hidden"
     """Server -> label holder: z_L of the training rows, with dropout."""
     HIDDEN_EVALUATED = "hidden_evaluated"
@@ -53,7 +57,7 @@ class Kind(StrEnum):
     END = "end"
     """Label holder -> everyone: it is on everybody's disk, and nobody is needed any more."""
     HIDDEN_GRADIENT = "hidden_gradient"
-    """Label holder -> server: dL/dz_L of the training rows."""
+    """Label holder -> server: dL/dz_L of the training rows (noised with `gradient_epsilon`)."""
     LOCAL_GRADIENT = "local_gradient"
     """Server -> holder: the gradient of that holder's own published rows."""
 

@@ -7,7 +7,7 @@ from types import FrameType
 import typer
 
 from vfgnn import __version__
-from vfgnn.cli import bench, demo, keys, report, reproduce, run, simulate
+from vfgnn.cli import bench, demo, keys, privacy, report, reproduce, run, simulate
 from vfgnn.errors import VfgnnError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("run")(run.run)
 app.command("doctor")(run.doctor)
 app.command("report")(report.report)
 app.add_typer(keys.app, name="keys")
+app.add_typer(privacy.app, name="privacy")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(bench.app, name="bench")
 

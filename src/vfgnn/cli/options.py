@@ -21,16 +21,24 @@ Holders = Annotated[int, typer.Option(help="Number of data holders.")]
 
 
 def parse_settings(pairs: list[str] | None) -> dict[str, object]:
-    """`key=value` with the value as in TOML; a bare word is a string."""
+    """`key=value` with the value as in TOML; a bare word is a string. `table.key=value` sets a key of a table."""
     settings: dict[str, object] = {}
     for pair in pairs or []:
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise ConfigError("a setting that cannot be read", expected="--set key=value", got=pair)
         try:
-            settings[key] = tomllib.loads(f"value = {text}")["value"]
+            value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
-            settings[key] = text
+            value = text
+        table, dot, inner = key.partition(".")
+        if not dot:
+            settings[key] = value
+            continue
+        within = settings.setdefault(table, {})
+        if not isinstance(within, dict):
+            raise ConfigError("a setting is given twice, as a value and as a table", got=key)
+        within[inner] = value
     return settings
 
 

@@ -60,14 +60,18 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
 
     from rich.console import Console
 
-    from vfgnn.report.console import show_plan
+    from vfgnn.parties.schedule import trained_epochs
+    from vfgnn.privacy.statement import statement
+    from vfgnn.report.console import show_plan, show_privacy
     from vfgnn.run.party import load_data
     from vfgnn.run.plan import plan, row_counts
 
     federation = file.federation("dry run")
     train, val = row_counts(federation, load_data(federation, own).labels)
     made = plan(federation, bandwidth_mbit_s=bandwidth, latency_ms=latency, train_rows=train, val_rows=val)
-    show_plan(Console(), made, file.settings.epochs, file.settings.trained_joint_epochs)
+    console, epochs = Console(), trained_epochs(federation)
+    show_plan(console, made, epochs, min(epochs, file.settings.trained_joint_epochs))
+    show_privacy(console, statement(federation), "differential privacy, at most")
     options.write_json(json, asdict(made))
 
 

@@ -28,7 +28,7 @@ def simulate(
     from rich.console import Console
 
     from vfgnn.config import Preset
-    from vfgnn.report.console import EpochProgress, progress, show_simulation
+    from vfgnn.report.console import EpochProgress, progress, show_privacy, show_simulation
     from vfgnn.run import simulate as runner
     from vfgnn.run.module import load_module
 
@@ -48,6 +48,7 @@ def simulate(
             device=device,
             data_dir=data_dir,
             on_epoch=EpochProgress(display, epochs),
+            on_scenario=lambda scenario: show_privacy(console, scenario.stated(), "differential privacy, at most"),
             **overrides,  # type: ignore[arg-type]
         )
     show_simulation(console, result)

@@ -79,3 +79,36 @@ class ServerNetwork(nn.Module):
             if dropout:
                 z = z * dropout[k].to(z.device) / (1 - self._dropout)
         return z
+
+
+class ReleaseAverage:
+    """A moving average over the noised releases of each row (post-processing: it costs no privacy).
+
+    Weights move slowly, noise is drawn anew each time: an average has less noise than any of the rows in it. After k
+    releases the weights 1, m, m^2, ... of the last, the one before, ... are scaled to add up to 1.
+    """
+
+    def __init__(self, memory: float, shape: tuple[int, int, int], dtype: torch.dtype, device: torch.device) -> None:
+        self._memory = memory
+        self._sum = torch.zeros(shape, dtype=dtype, device=device)  # [holders, nodes, d]
+        self._weight = torch.zeros(shape[1], dtype=dtype, device=device)
+
+    def add(self, rows: torch.Tensor, released: torch.Tensor) -> torch.Tensor:
+        """Average `released` [holders, rows, d] of the nodes `rows` with what came before."""
+        self._sum[:, rows] = self._memory * self._sum[:, rows] + released
+        self._weight[rows] = self._memory * self._weight[rows] + 1
+        return self._sum[:, rows] / self._weight[rows, None]
+
+    def where_known(self, released: torch.Tensor) -> torch.Tensor:
+        """The average of every node that has one, and `released` [holders, nodes, d] for the others."""
+        known = self._weight > 0
+        return torch.where(known[:, None], self._sum / self._weight.clamp_min(1)[:, None], released)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """A copy of it."""
+        return {"sum": self._sum.clone(), "weight": self._weight.clone()}
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Go on from it."""
+        self._sum.copy_(state["sum"])
+        self._weight.copy_(state["weight"])

@@ -24,9 +24,17 @@ class OutputLayer(nn.Module):
         logits: torch.Tensor = self.linear(z)
         return logits
 
-    def loss(self, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Mean cross-entropy over the training rows."""
-        return F.cross_entropy(self(z), y)
+    def loss(self, z: torch.Tensor, y: torch.Tensor, *, keeps: float | None = None) -> torch.Tensor:
+        """Mean cross-entropy over the training rows.
+
+        `keeps`: y went through randomised response and is the true class with this probability; the predicted
+        distribution then goes through it too (forward correction), so that the best fit is that of the true labels.
+        """
+        logits = self(z)
+        if keeps is None:
+            return F.cross_entropy(logits, y)
+        other = (1 - keeps) / (logits.shape[1] - 1)
+        return F.nll_loss((other + (keeps - other) * logits.softmax(dim=1)).log(), y)
 
 
 def accuracy(logits: torch.Tensor, y: torch.Tensor) -> float:

@@ -27,6 +27,7 @@ class Dealer:
     def __init__(self, federation: Federation, channel: Channel, *, seed: bytes) -> None:
         self.federation, self.channel = federation, channel
         self.rows = Rows.everything(federation.nodes)
+        self.pair_counts: dict[str, int] = {}
         names, columns = federation.holder_names, {k.name: k.features for k in federation.feature_holders}
         self._seeds = {name: randomness.derive_key(seed, "dealer", federation.run, name) for name in names}
         masks = {name: Masks(own, run=federation.run, holder=name) for name, own in self._seeds.items()}
@@ -45,6 +46,9 @@ class Dealer:
         for name in self._receivers(self.federation.holder_names):
             self.channel.send(name, Kind.CORRECTION_FORWARD, self._dealt.correction(name, "forward", 0))
         self._compute_ahead()
+
+    def exchange_edges(self) -> None:
+        """Nothing: edges, noised or not, are among the holders."""
 
     def forward(self, step: Step) -> None:
         """The corrections of this step's refresh, computed ahead.

@@ -2,7 +2,8 @@
 
 Sees: h0 (collaborative mode, if it has edges), which rows train and validate (`publish = "needed"`), the gradient of
 its own rows, the label holder's decisions. What leaves: its part of the joint layer to the other holders, h_local to
-the server.
+the server, and its noised edges to the other holders (`publish_noised_edges`). What is noised, and what it cost, is
+the `Publisher`'s (privacy/publishing.py).
 """
 
 import torch
@@ -13,6 +14,7 @@ from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding
+from vfgnn.errors import ProtocolError
 from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
@@ -22,6 +24,9 @@ from vfgnn.model.leak_meter import refuse_leak
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
+from vfgnn.privacy import input_perturbation
+from vfgnn.privacy.ledger import Ledger
+from vfgnn.privacy.publishing import Publisher
 
 KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, and all nodes
 
@@ -38,6 +43,7 @@ class Holder:
         seed: bytes,
         own_module: OwnModule | None = None,
         device: torch.device | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.federation, self.channel = federation, channel
         self.rows = Rows.everything(federation.nodes)
@@ -45,6 +51,18 @@ class Holder:
         self._publishes = channel.party in federation.publishers
         self._sampling = randomness.generator(seed, "sampled neighbours")
         settings = federation.settings
+        self.publisher = Publisher(
+            settings.privacy,
+            epochs=settings.epochs,
+            run=federation.run,
+            seed=seed,
+            ledger=ledger or Ledger(),
+        )
+        # From here on the true edges are nowhere: all that is computed follows from the noised ones.
+        if holding.edge_index.shape[1]:
+            holding = Holding(x=holding.x, edge_index=self.publisher.edges(holding.edge_index, holding.nodes))
+        self._edge_index = holding.edge_index
+        self.pair_counts: dict[str, int] = {}
         with randomness.initialising(seed):
             self.features = self._initial_embedding(holding, seed)
             modules: list[nn.Module] = [self.features] if isinstance(self.features, nn.Module) else []
@@ -56,6 +74,8 @@ class Holder:
         self._around: list[tuple[torch.Tensor | None, list[Neighbourhood]]] = []
         self._h0: torch.Tensor | None = None
         self._published: torch.Tensor | None = None
+        self._released: State = {}  # under row noise: what was last sent, and of which rows
+        self._best_release: State = {}
         self._best: dict[str, torch.Tensor] = {}
         self._best_weights: dict[str, torch.Tensor] = {}
 
@@ -72,8 +92,46 @@ class Holder:
 
         Reveals: H_0 to the holders with edges.
         """
+        self.publisher.refuse_spent()
         self._learn_rows()
+        self._count_pairs()
         self.features.set_up()
+
+    def _count_pairs(self) -> None:
+        """Reveals: the length of the noised edge list to the holders that will get it (`publish_noised_edges`)."""
+        readers, owners = self._edge_peers()
+        pairs = input_perturbation.pairs_of(self._edge_index)
+        if readers:
+            self.pair_counts[self.channel.party] = len(pairs)
+        for reader in readers:
+            self.channel.send(reader, Kind.PAIR_COUNT, torch.tensor([len(pairs)]))
+        for owner in owners:
+            self.pair_counts[owner] = int(self.channel.receive(owner, Kind.PAIR_COUNT))
+
+    def _edge_peers(self) -> tuple[list[str], list[str]]:
+        """Who gets this holder's noised edges, and whose it gets."""
+        me, links = self.channel.party, self.federation.edge_links
+        return [reader for owner, reader in links if owner == me], [owner for owner, reader in links if reader == me]
+
+    def exchange_edges(self) -> None:
+        """Reveals: the noised edge list to the other holders with edges; each then aggregates over all of them."""
+        readers, owners = self._edge_peers()
+        if not readers and not owners:
+            return
+        pairs = input_perturbation.pairs_of(self._edge_index)
+        for reader in readers:
+            self.channel.send(reader, Kind.NOISED_EDGES, pairs)
+        known = [self._checked(self.channel.receive(owner, Kind.NOISED_EDGES), owner) for owner in owners]
+        union = input_perturbation.edges_of(torch.unique(torch.cat([pairs, *known])))
+        self._graph = LocalGraph(union, self.federation.nodes, self.federation.settings, self._device)
+
+    def _checked(self, pairs: torch.Tensor, owner: str) -> torch.Tensor:
+        last = input_perturbation.pair_count(self.federation.nodes) - 1
+        if len(pairs) and (int(pairs.min()) < 0 or int(pairs.max()) > last):
+            raise ProtocolError(
+                "a pair of nodes that does not exist", expected=f"numbers from 0 to {last}", where=f"edges of {owner}"
+            )
+        return pairs
 
     def _learn_rows(self) -> None:
         if self._publishes and self.federation.settings.publish == "needed":
@@ -90,7 +148,11 @@ class Holder:
         rows = self.rows.published(step)
         with torch.set_grad_enabled(not step.last and not self._recomputes(step)):
             self._published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
-        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, self._published.detach())
+        noised = self.publisher.rows(self._published.detach(), self.rows.classes(step), step.number)
+        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, noised)
+        if self.publisher.noises_rows:
+            numbers = torch.arange(self.federation.nodes) if rows is None else rows
+            self._released = {"rows": numbers.cpu(), "noised": noised.cpu()}
 
     def _recomputes(self, step: Step) -> bool:
         """Whether rows are published that get no gradient: the backward pass then computes the others once more."""
@@ -141,6 +203,7 @@ class Holder:
     def keep_best(self) -> None:
         """Remember its own weights and its part of the shared ones."""
         self._best = self.features.best()
+        self._best_release = self._released
         self._best_weights = {name: weight.clone() for name, weight in self.modules.state_dict().items()}
 
     def restore_best(self) -> None:
@@ -151,13 +214,26 @@ class Holder:
     def predict(self) -> None:
         """CG1 for all nodes.
 
-        Reveals: h_local of all nodes to the server.
+        Reveals: h_local of all nodes to the server. Rows that were released noised with these weights before are sent
+        again as they were: noise that is drawn twice protects less, and is paid for twice.
         """
         h0 = self.features.embed(refresh=False, trained=False)
-        if self._publishes and h0 is not None:
-            with torch.no_grad():
-                h_local = self._local_embeddings(h0, None, self._neighbourhoods(None, None))
-            self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, h_local)
+        if not self._publishes or h0 is None:
+            return
+        with torch.no_grad():
+            h_local = self._local_embeddings(h0, None, self._neighbourhoods(None, None))
+        if self.publisher.noises_rows:
+            h_local = self._noised_once(h_local)
+        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, h_local)
+
+    def _noised_once(self, h_local: torch.Tensor) -> torch.Tensor:
+        fresh = torch.ones(len(h_local), dtype=torch.bool)
+        fresh[self._best_release["rows"]] = False
+        noised = torch.empty_like(h_local)
+        noised[self._best_release["rows"]] = self._best_release["noised"].to(noised)
+        classes = self.rows.classes_of(fresh)
+        noised[fresh] = self.publisher.rows(h_local[fresh], classes, None)
+        return noised
 
     def state(self) -> State:
         """Weights, optimiser, its part of the joint layer, the best epoch's of all these, and its random state."""
@@ -167,6 +243,8 @@ class Holder:
             **nest("features", self.features.state()),
             **nest("best", self._best),
             **nest("best_modules", self._best_weights),
+            **nest("best_release", self._best_release),
+            "releases": torch.tensor(self.publisher.ledger.count),
             "sampling": self._sampling.get_state(),
         }
 
@@ -177,6 +255,8 @@ class Holder:
         self.features.load(part(state, "features"))
         self._best = {name: tensor.to(self._device) for name, tensor in part(state, "best").items()}
         self._best_weights = part(state, "best_modules")
+        self._best_release = part(state, "best_release")
+        self.publisher.ledger.refuse_fewer(int(state["releases"]))
         self._sampling.set_state(state["sampling"])
 
     def close(self) -> None:

@@ -21,6 +21,9 @@ from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.loop import Decision
 from vfgnn.parties.schedule import TRAIN, VAL, Rows, Step
+from vfgnn.privacy.input_perturbation import keep_probability
+from vfgnn.privacy.ledger import ALL, Ledger
+from vfgnn.privacy.ledger import TRAIN as TRAINING
 from vfgnn.records import EpochMetrics, Outcome
 
 
@@ -38,14 +41,23 @@ class LabelHolder(Holder):
         own_module: OwnModule | None = None,
         device: torch.device | None = None,
         on_epoch: Callable[[EpochMetrics], None] | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        super().__init__(federation, channel, holding, seed=seed, own_module=own_module, device=device)
+        super().__init__(
+            federation,
+            channel,
+            holding,
+            seed=seed,
+            own_module=own_module,
+            device=device,
+            ledger=ledger,
+        )
         self._labels, self._on_epoch = labels, on_epoch
         with randomness.initialising(randomness.derive_key(seed, "output layer")):
             output = OutputLayer(federation.settings, federation.hidden_dim, federation.classes)
         self.output = output.to(self._device)
         self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
-        self._y = labels.y.to(self._device)
+        self._y = self._noised(labels).to(self._device)
         self._history: list[EpochMetrics] = []
         self._best_accuracy, self._best_epoch = -1.0, 0
         self._val_accuracy: float | None = None
@@ -53,6 +65,13 @@ class LabelHolder(Holder):
         self._z: torch.Tensor | None = None
         self.logits: torch.Tensor | None = None
         self.outcome: Outcome | None = None
+
+    def _noised(self, labels: Labels) -> torch.Tensor:
+        """The labels that training and validation see; test labels judge the result and act on nothing."""
+        used = torch.cat([labels.train, labels.val])
+        y = labels.y.clone()
+        y[used] = self.publisher.labels(labels.y[used], labels.classes)
+        return y
 
     def _learn_rows(self) -> None:
         """Reveals: the rows that train and validate, to the server and the publishing holders (`needed` only)."""
@@ -107,13 +126,24 @@ class LabelHolder(Holder):
         z = self._z.requires_grad_()
         train = self._labels.train
         ordered = self.rows.train if self.rows.train is not None else train
-        loss = self.output.loss(z if self.rows.train is not None else z[train], self._y[ordered])
+        keeps = self._label_keep_probability
+        loss = self.output.loss(z if self.rows.train is not None else z[train], self._y[ordered], keeps=keeps)
         self._output_optimiser.descend(loss)
         if z.grad is not None:
-            self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, z.grad)
+            classes = (ALL,) if self.rows.train is None else (TRAINING,)
+            gradient = self.publisher.gradient(z.grad, classes, step.number, train_rows=len(train))
+            self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, gradient)
         self._z = None
         self._note(step, loss=float(loss.detach()))
         super().backward(step)
+
+    @property
+    def _label_keep_probability(self) -> float | None:
+        """Where the loss is to be corrected for noised labels: how likely a label is still the true one."""
+        privacy = self.federation.settings.privacy
+        if not privacy.label_correction or privacy.label_epsilon is None:
+            return None
+        return keep_probability(privacy.label_epsilon, self.federation.classes)
 
     def _note(self, step: Step, *, loss: float | None) -> None:
         metrics = EpochMetrics(step.number, loss, self._val_accuracy if step.evaluates else None)
@@ -137,7 +167,8 @@ class LabelHolder(Holder):
         with torch.no_grad():
             self.logits = self.output(self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED).to(self._device))
         test = self._labels.test
-        self.outcome = self._outcome(accuracy(self.logits[test], self._y[test]))
+        truth = self._labels.y[test].to(self._device)
+        self.outcome = self._outcome(accuracy(self.logits[test], truth))
 
     def state(self) -> State:
         """Also the output layer, the metrics so far and, at the very end, the test accuracy."""

@@ -45,9 +45,13 @@ class Party(Protocol):
     channel: Channel
     federation: Federation
     rows: Rows
+    pair_counts: dict[str, int]  # lengths of the noised edge lists that this party sends or gets
 
     def set_up(self) -> None:
         """Messages before step 0."""
+
+    def exchange_edges(self) -> None:
+        """Noised edge lists among the holders (`publish_noised_edges`)."""
 
     def forward(self, step: Step) -> None:
         """This role's part of the forward pass."""
@@ -120,6 +124,9 @@ def _train(party: Party, begin: int, watch: Watch) -> None:
     federation, channel = party.federation, party.channel
     channel.enter("setup", schedule.setup_messages(federation))
     party.set_up()
+    if federation.edge_links:
+        channel.enter("edges", schedule.edge_messages(federation, party.pair_counts))
+        party.exchange_edges()
     for step in schedule.steps(federation):
         if step.number < begin:
             continue

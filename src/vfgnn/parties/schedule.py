@@ -1,6 +1,7 @@
 """Which messages there are, in which phase, from whom to whom, and how large: a pure function of the federation.
 
-    setup      row roles; the joint layer's first product and reveal
+    setup      row roles; lengths of noised edge lists; the joint layer's first product and reveal
+    edges      noised edge lists among the holders (`publish_noised_edges`)
     forward t  joint refresh; published rows; z_L; the label holder's decision
     backward t dL/dz_L; the gradient of each holder's own rows
     predict    published rows and z_L of all nodes, from the best epoch's weights
@@ -10,13 +11,18 @@ Every party computes this table by itself and its channel holds it to it. Nothin
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 
 from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.messages import SEED, WORD, Declared, Kind
+from vfgnn.privacy.ledger import ALL, OTHER
+from vfgnn.privacy.ledger import TRAIN as TRAINING
+from vfgnn.privacy.ledger import VAL as VALIDATION
+from vfgnn.privacy.publishing import affordable_epochs
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
 
@@ -57,6 +63,21 @@ class Rows:
         wanted = [self.train] * (not step.last) + [self.val] * step.evaluates
         return torch.cat(wanted)
 
+    def classes(self, step: Step) -> tuple[str, ...]:
+        """What `published` holds, as the privacy ledger counts it."""
+        if self.train is None:
+            return (ALL,)
+        return (*(TRAINING,) * (not step.last), *(VALIDATION,) * step.evaluates)
+
+    def classes_of(self, chosen: torch.Tensor) -> tuple[str, ...]:
+        """The classes that some rows, by a mask over all nodes, belong to."""
+        if self.train is None or self.val is None:
+            return (ALL,)
+        others = chosen.clone()
+        others[self.train] = others[self.val] = False
+        held = ((TRAINING, chosen[self.train]), (VALIDATION, chosen[self.val]), (OTHER, others))
+        return tuple(name for name, part in held if bool(part.any()))
+
     @property
     def train_count(self) -> int:
         """Rows of z_L and of the gradients."""
@@ -73,12 +94,26 @@ class Rows:
         return self.nodes if rows is None else len(rows)
 
 
+def trained_epochs(federation: Federation) -> int:
+    """As many as the settings ask for and the privacy budget allows."""
+    settings = federation.settings
+    epochs = affordable_epochs(settings.privacy, settings.epochs)
+    if epochs < 1:
+        raise ConfigError(
+            "the privacy budget does not allow a single epoch",
+            expected=f"a budget for two releases of a row at least, at delta {settings.privacy.delta:g}",
+            got=f"budget_epsilon = {settings.privacy.budget_epsilon}",
+            hint="`vfgnn privacy plan` tells what a budget allows",
+        )
+    return epochs
+
+
 def steps(federation: Federation) -> Iterator[Step]:
     """Steps 0 .. epochs. Step t works with the weights after t updates, and evaluates them before it moves them."""
-    settings = federation.settings
-    joint = settings.trained_joint_epochs if federation.collaborative else 0
-    for t in range(settings.epochs + 1):
-        last = t == settings.epochs
+    settings, epochs = federation.settings, trained_epochs(federation)
+    joint = min(settings.trained_joint_epochs, epochs) if federation.collaborative else 0
+    for t in range(epochs + 1):
+        last = t == epochs
         yield Step(
             number=t,
             refresh=0 < t <= joint,
@@ -97,7 +132,21 @@ def setup_messages(federation: Federation) -> list[Declared]:
             for reader in (SERVER, *federation.publishers)
             if reader != federation.label_holder
         ]
-    return roles + (joint_setup(federation) if federation.collaborative else [])
+    counts = [Declared(Kind.PAIR_COUNT, owner, reader, WORD, (1,)) for owner, reader in federation.edge_links]
+    return roles + counts + (joint_setup(federation) if federation.collaborative else [])
+
+
+def edge_messages(federation: Federation, pair_counts: Mapping[str, int]) -> list[Declared]:
+    """Noised edge lists, as long as their owners said; a party knows the counts that concern it."""
+    bound = federation.settings.privacy.noised_edge_bound
+    for name, count in pair_counts.items():
+        if not 0 <= count <= bound:
+            raise ProtocolError("a noised edge list of no possible length", expected=f"0 to {bound}", where=name)
+    return [
+        Declared(Kind.NOISED_EDGES, owner, reader, WORD, (pair_counts[owner],))
+        for owner, reader in federation.edge_links
+        if owner in pair_counts
+    ]
 
 
 def forward_messages(federation: Federation, step: Step, rows: Rows) -> list[Declared]:
@@ -133,7 +182,7 @@ def predict_messages(federation: Federation) -> list[Declared]:
 
 def end_step(federation: Federation) -> int:
     """The number after the last step: the state that a party ends with."""
-    return federation.settings.epochs + 1
+    return trained_epochs(federation) + 1
 
 
 def checkpoint_steps(federation: Federation, every: int) -> list[int]:
@@ -165,7 +214,14 @@ def links(federation: Federation) -> dict[tuple[str, str], tuple[int, int]]:
     middle = Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
     step = forward_messages(federation, middle, rows) + backward_messages(federation, rows)
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    phases = (setup_messages(federation), step, predict_messages(federation), end_messages(federation))
+    longest = dict.fromkeys(federation.holder_names, federation.settings.privacy.noised_edge_bound)
+    phases = (
+        setup_messages(federation),
+        edge_messages(federation, longest),
+        step,
+        predict_messages(federation),
+        end_messages(federation),
+    )
     for phase in phases:
         counts = Counter((message.sender, message.receiver) for message in phase)
         for message in phase:

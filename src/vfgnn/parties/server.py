@@ -12,7 +12,7 @@ from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import Federation
 from vfgnn.messages import Kind
-from vfgnn.model.cg2_server import ServerNetwork
+from vfgnn.model.cg2_server import ReleaseAverage, ServerNetwork
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
@@ -26,6 +26,7 @@ class Server:
     ) -> None:
         self.federation, self.channel = federation, channel
         self.rows = Rows.everything(federation.nodes)
+        self.pair_counts: dict[str, int] = {}
         self._device = device or torch.device("cpu")
         self._dropout = randomness.generator(seed, "dropout")
         with randomness.initialising(seed):
@@ -33,13 +34,24 @@ class Server:
         self.network = network.to(self._device)
         self._optimiser = LocalOptimiser(self.network.parameters(), federation.settings)
         self._best: dict[str, torch.Tensor] = {}
+        self._average = self._make_average()
+        self._best_average: State = {}
         self._received: torch.Tensor | None = None
         self._kept: list[torch.Tensor] = []
+
+    def _make_average(self) -> ReleaseAverage | None:
+        settings = self.federation.settings
+        memory = settings.privacy.average_releases
+        shape = (len(self.federation.publishers), self.federation.nodes, settings.dim)
+        return ReleaseAverage(memory, shape, settings.dtype, self._device) if memory else None
 
     def set_up(self) -> None:
         """Hear which rows train and which validate."""
         if self.federation.settings.publish == "needed":
             self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, Kind.ROW_ROLES))
+
+    def exchange_edges(self) -> None:
+        """Nothing: edges, noised or not, are among the holders."""
 
     def forward(self, step: Step) -> None:
         """CG2 with dropout for the training rows, without it for the validation rows.
@@ -47,6 +59,9 @@ class Server:
         Reveals: z_L of these rows to the label holder.
         """
         rows = self._receive_rows()  # [holders, rows, d]
+        if self._average is not None:
+            numbers = self.rows.published(step)
+            rows = self._average.add(torch.arange(self.federation.nodes) if numbers is None else numbers, rows)
         if not step.last:
             self._received = rows[:, : self.rows.train_count]
             self._kept = self.network.draw_dropout(self.rows.train_count, self._dropout)
@@ -92,17 +107,21 @@ class Server:
     def keep_best(self) -> None:
         """Remember the hidden layers of now."""
         self._best = {name: weight.clone() for name, weight in self.network.state_dict().items()}
+        self._best_average = {} if self._average is None else self._average.state()
 
     def restore_best(self) -> None:
         """Go back to them."""
         self.network.load_state_dict(self._best)
+        if self._average is not None:
+            self._average.load(self._best_average)
 
     def predict(self) -> None:
         """CG2 for all nodes.
 
         Reveals: z_L of all nodes to the label holder.
         """
-        self._send_evaluated(self._receive_rows())
+        rows = self._receive_rows()
+        self._send_evaluated(rows if self._average is None else self._average.where_known(rows))
 
     def state(self) -> State:
         """Weights, optimiser, the best epoch's weights, and the state of dropout."""
@@ -110,6 +129,8 @@ class Server:
             **nest("network", copied(self.network.state_dict())),
             **nest("optimiser", self._optimiser.state()),
             **nest("best", self._best),
+            **nest("average", {} if self._average is None else self._average.state()),
+            **nest("best_average", self._best_average),
             "dropout": self._dropout.get_state(),
         }
 
@@ -118,6 +139,9 @@ class Server:
         self.network.load_state_dict(part(state, "network"))
         self._optimiser.load(part(state, "optimiser"))
         self._best = part(state, "best")
+        self._best_average = part(state, "best_average")
+        if self._average is not None:
+            self._average.load(part(state, "average"))
         self._dropout.set_state(state["dropout"])
 
     def close(self) -> None:

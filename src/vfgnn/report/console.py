@@ -1,6 +1,6 @@
 """What people see in a terminal: progress, tables, and a bar beside each figure."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -13,6 +13,8 @@ from rich.table import Table
 from vfgnn.bench.epoch import EpochBenchmark
 from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.experiments.tables import TableRow
+from vfgnn.privacy.planning import Budget
+from vfgnn.privacy.statement import Statement
 from vfgnn.records import EpochMetrics
 from vfgnn.run.doctor import Finding
 from vfgnn.run.plan import Plan
@@ -109,6 +111,47 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
         console.print("what the reveals of h0 give the other holders (from 100 % on, possibly all):")
         for meter in result.leak_meters:
             console.print(f"  {meter.explain()}")
+    if result.privacy is not None:
+        show_privacy(console, result.privacy, "differential privacy, as spent by the label holder")
+
+
+def show_privacy(console: Console, statement: Statement, heading: str) -> None:
+    """What is noised, what it comes to, and what it does not cover; nothing where nothing is noised."""
+    lines = statement.lines()
+    if lines:
+        console.print(f"[bold]{heading}[/]")
+    for line in lines:
+        console.print(f"  {line}", highlight=False)
+
+
+def show_budget(console: Console, plan: Budget) -> None:
+    """What a budget asks for."""
+    scope = f"all {plan.releases} releases together" if plan.total else "each release"
+    title = f"epsilon {plan.epsilon:g} for {scope}, delta {plan.delta:g}, {plan.calibration}, {plan.adjacency}"
+    console.print(title, style="bold", highlight=False)
+    console.print(f"noise multiplier {plan.noise_multiplier:.5f}; a row of width {plan.dim} is", end=" ")
+    console.print(f"{plan.signal_to_noise_per_row:.3f} times its noise", highlight=False)
+    console.print(
+        f"epsilon per release {plan.epsilon_per_release:.5g}, "
+        f"total {plan.epsilon_total:.5g} after {plan.releases} releases"
+    )
+    table = Table(title=f"to spend {plan.epsilon:g} over a whole run")
+    for heading in ("mode", "unit", "total epsilon", "meets it", "what it means"):
+        table.add_column(heading, overflow="fold")
+    for mode in plan.modes:
+        meets = "[green]yes[/]" if mode.meets else "[red]no[/]"
+        table.add_row(mode.name, mode.unit, f"{mode.epsilon_total:.4g}", meets, mode.means)
+    console.print(table)
+
+
+def show_spent(console: Console, units: Sequence[Mapping[str, object]], delta: float) -> None:
+    """What a ledger comes to."""
+    table = Table(title=f"spent over all runs, at delta {delta:g}")
+    for heading in ("unit", "adjacency", "releases", "total epsilon"):
+        table.add_column(heading, justify="right" if heading.startswith(("rel", "tot")) else "left")
+    for unit in units:
+        table.add_row(str(unit["unit"]), str(unit["adjacency"]), str(unit["releases"]), f"{unit['epsilon_total']:.4g}")
+    console.print(table)
 
 
 def show_findings(console: Console, findings: Sequence[Finding]) -> None:

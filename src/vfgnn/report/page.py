@@ -88,6 +88,7 @@ def make_page(folders: Sequence[Path]) -> str:
         _traffic(kept),
         _timeline(kept),
         _leaks(kept),
+        _privacy(kept),
         _saw(kept, audits),
         _configuration(kept[0].file),
     ]
@@ -222,8 +223,37 @@ def _leaks(kept: Sequence[Kept]) -> str:
     items = "".join(f"<li>{text}</li>" for text in told)
     return (
         f"<h2>What can be inferred all the same</h2>{table}<ul>{items}</ul>"
-        '<p class="soft">Measured with tools/measure_leaks.py; docs/threat_model.md tells more. '
-        "No differential privacy was used in this run.</p>"
+        '<p class="soft">Measured with tools/measure_leaks.py, without noise; docs/threat_model.md tells more.</p>'
+    )
+
+
+def _privacy(kept: Sequence[Kept]) -> str:
+    """What was noised, what it came to by each holder's ledger, and what it does not cover."""
+    if kept[0].file.settings.privacy.off:
+        return "<h2>Differential privacy</h2><p>None was used in this run: nothing was noised.</p>"
+    rows, uncovered, notes = [], [], []
+    for one in kept:
+        stated = one.about.get("privacy")
+        if not isinstance(stated, dict):
+            continue
+        uncovered = stated["not_covered"]
+        for part in stated["guarantees"]:
+            releases = ", ".join(f"{count} {name}" for name, count in part["releases"].items())
+            multiplier = part["noise_multiplier"]
+            how = _(part["mechanism"]) + (f"; {_(part['adjacency'])}, {_(part['calibration'])}" if multiplier else "")
+            rows.append((_(one.party), _(part["what"]), _(part["unit"]), how,
+                         "-" if multiplier is None else f"{multiplier:.4f}", _(releases),
+                         f"{part['epsilon_per_release']:.4g}",
+                         f"{part['epsilon_total']:.4g} at {part['delta']:g}"))  # fmt: skip
+            notes += [f"{_(one.party)}, {_(part['what'])}: {_(part['note'])}"] if part["note"] else []
+    if not rows:
+        return '<h2>Differential privacy</h2><p class="soft">Ledgers are at the holders.</p>'
+    headings = ("holder", "what", "unit", "mechanism", "noise multiplier", "releases", "ε each", "total ε at δ")
+    told = "".join(f"<li>{note}</li>" for note in notes)
+    missing = "".join(f"<li>{_(text)}</li>" for text in uncovered)
+    return (
+        f"<h2>Differential privacy</h2>{_table(headings, rows, (4, 6, 7))}<ul>{told}</ul>"
+        f"<p>Not covered:</p><ul>{missing}</ul>"
     )
 
 

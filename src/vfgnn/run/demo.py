@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from vfgnn.privacy.ledger import Release, read_releases
 from vfgnn.records import EpochMetrics
 from vfgnn.run.loopback import LocalFederation, fresh_folder, write_federation
 from vfgnn.run.processes import LocalProcesses, Progress
@@ -55,4 +56,10 @@ class Demo:
             joint=joint,
             seconds=ticks[-1] - ticks[0],
             logits=torch.empty(0),
+            spent=self._spent(),
         )
+
+    def _spent(self) -> list[Release]:
+        """By the label holder's own ledger."""
+        ledger = self.local.folder / self.local.file.label_holder / "privacy_ledger.jsonl"
+        return read_releases(ledger) if ledger.is_file() else []

@@ -32,6 +32,8 @@ from vfgnn.transport.wire import Start
 if TYPE_CHECKING:
     from vfgnn.data.holdings import Holding, Labels
     from vfgnn.model.cg1_edges import OwnModule
+    from vfgnn.privacy.ledger import Ledger
+    from vfgnn.privacy.statement import Statement
 
 OnEpoch = Callable[[EpochMetrics], None]
 
@@ -63,7 +65,8 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
         federation=federation.digest,
         scheduled=schedule.checkpoint_steps(federation, file.checkpoint_every),
     )
-    running = RunningParty(file, party, data, folder, kept, MessageLog(folder.messages))
+    ledger = None if data.holding is None or federation.settings.privacy.off else _open_ledger(federation, party, data)
+    running = RunningParty(file, party, data, folder, kept, MessageLog(folder.messages), ledger)
     try:
         outcome = running.train()
     except BaseException as error:
@@ -72,6 +75,8 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
         logs.event("run failed", reason=brief(error))
         raise
     _note_leak(federation, party.name, data, folder, running.last_step)
+    if ledger is not None:
+        folder.note("privacy", _stated(federation, party, data, ledger).to_json())
     running.log.seal(lambda content: certificates.sign(content, party.key, tls.passphrase_of(party), party.certificate))
     folder.end(running.traffic, outcome=outcome, error=None)
     logs.event("run ended", **{} if outcome is None else {"test_accuracy": round(outcome.test_accuracy, 4)})
@@ -88,6 +93,7 @@ class RunningParty:
     folder: RunFolder
     kept: Checkpoints
     log: MessageLog
+    ledger: "Ledger | None" = None
     traffic: Traffic = field(default_factory=Traffic)
     last_step: int | None = None
 
@@ -112,7 +118,7 @@ class RunningParty:
         logs.event("the run had ended before this party was killed")
         federation = self.file.federation("over")
         nowhere = InMemoryNetwork().channel(self.party.name)
-        made = make_party(federation, self.party, nowhere, self.data, self.folder.add_metrics)
+        made = make_party(federation, self.party, nowhere, self.data, self.folder.add_metrics, self.ledger)
         made.load(self.kept.load(schedule.end_step(federation)))
         made.close()
         self.folder.begin(self.kept.run or "", schedule.end_step(federation), self.file)
@@ -150,7 +156,8 @@ class RunningParty:
         logs.event("run goes on" if resumes else "run begins", run=start.run, step=start.step)
         channel = Channel(self.party.name, network, log=self.log, start=start.start)
         channel.traffic = self.traffic
-        made = make_party(self.file.federation(start.start), self.party, channel, self.data, self.folder.add_metrics)
+        federation = self.file.federation(start.start)
+        made = make_party(federation, self.party, channel, self.data, self.folder.add_metrics, self.ledger)
         if resumes:
             made.load(self.kept.load(start.step))
         watch = loop.Watch(
@@ -172,12 +179,17 @@ class RunningParty:
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics
         metrics = {} if known is None else {"loss": known.loss, "val_accuracy": known.val_accuracy}
-        epochs = self.file.settings.epochs
+        epochs = schedule.trained_epochs(self.file.federation("told"))
         logs.event("epoch", epoch=step.number, of=epochs, sent=sent, received=received, **metrics)
 
 
 def make_party(
-    federation: Federation, party: PartyFile, channel: Channel, data: OwnData, on_epoch: OnEpoch
+    federation: Federation,
+    party: PartyFile,
+    channel: Channel,
+    data: OwnData,
+    on_epoch: OnEpoch,
+    ledger: "Ledger | None" = None,
 ) -> loop.Party:
     """The role that the party's name gives it."""
     seed, device = _seed(party), choose_device(party.device)
@@ -195,12 +207,39 @@ def make_party(
     if data.labels is None:
         from vfgnn.parties.holder import Holder
 
-        return Holder(federation, channel, data.holding, seed=seed, own_module=own, device=device)
+        return Holder(federation, channel, data.holding, seed=seed, own_module=own, device=device, ledger=ledger)
     from vfgnn.parties.label_holder import LabelHolder
 
     return LabelHolder(
-        federation, channel, data.holding, data.labels, seed=seed, own_module=own, device=device, on_epoch=on_epoch
+        federation,
+        channel,
+        data.holding,
+        data.labels,
+        seed=seed,
+        own_module=own,
+        device=device,
+        on_epoch=on_epoch,
+        ledger=ledger,
     )
+
+
+def _open_ledger(federation: Federation, party: PartyFile, data: OwnData) -> "Ledger":
+    """This holder's ledger; before anything is sent it is said what the run may come to."""
+    from vfgnn.privacy.ledger import Ledger
+
+    ledger = Ledger(party.privacy_ledger)
+    for line in _stated(federation, party, data, None).lines():
+        logs.event("privacy", means=line)
+    return ledger
+
+
+def _stated(federation: Federation, party: PartyFile, data: OwnData, ledger: "Ledger | None") -> "Statement":
+    from vfgnn.privacy.input_perturbation import pairs_of
+    from vfgnn.privacy.statement import statement
+
+    edges = None if data.holding is None else len(pairs_of(data.holding.edge_index))
+    spent = None if ledger is None else ledger.releases
+    return statement(federation, spent=spent, edges=edges, labels=party.name == federation.label_holder)
 
 
 def _note_leak(federation: Federation, name: str, data: OwnData, folder: RunFolder, steps: int | None) -> None:

@@ -19,6 +19,9 @@ from vfgnn.errors import DataError
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.leak_meter import LeakMeter, meter
+from vfgnn.privacy.input_perturbation import pairs_of
+from vfgnn.privacy.ledger import Release
+from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
 from vfgnn.run.device import choose_device
 
@@ -73,6 +76,7 @@ class SimulationResult:
     revealed_dimensions: int
     leak_meters: tuple[LeakMeter, ...]
     settings: Settings
+    privacy: Statement | None = None  # the label holder's, with what was spent
 
     @property
     def test_accuracy(self) -> float:
@@ -101,6 +105,7 @@ class SimulationResult:
             "bytes_per_epoch": self.bytes_per_epoch,
             "revealed_dimensions": self.revealed_dimensions,
             "leak_meter": {meter.holder: meter.share for meter in self.leak_meters},
+            "privacy": None if self.privacy is None else self.privacy.to_json(),
             "settings": self.settings.model_dump(mode="json"),
             "history": [asdict(metrics) for metrics in self.federated.history],
         }
@@ -186,6 +191,7 @@ class Scenario:
         joint: Outcome | None,
         seconds: float,
         logits: torch.Tensor,
+        spent: Sequence[Release] | None = None,
     ) -> SimulationResult:
         """A finished federation beside the others."""
         epochs = max(1, outcome.history[-1].epoch)
@@ -203,7 +209,13 @@ class Scenario:
             revealed_dimensions=federation.revealed_dimensions(outcome.history[-1].epoch),
             leak_meters=self._leak_meters(federation, outcome),
             settings=self.settings,
+            privacy=None if self.settings.privacy.off else self.stated(spent),
         )
+
+    def stated(self, spent: Sequence[Release] | None = None) -> Statement:
+        """What the privacy settings mean for the label holder: before the run, or with what its ledger says."""
+        federation = federation_of(self.holdings, self.labels, self.settings)
+        return statement(federation, spent=spent, edges=len(pairs_of(self.holdings[0].edge_index)))
 
     def _leak_meters(self, federation: Federation, outcome: Outcome) -> tuple[LeakMeter, ...]:
         """What each holder would read off its own meter at the end of this run."""

@@ -128,12 +128,14 @@ def simulate(
     device: str = "cpu",
     data_dir: Path | None = None,
     on_epoch: Callable[[str, EpochMetrics], None] | None = None,
+    on_scenario: Callable[[Scenario], None] | None = None,
     **overrides: object,
 ) -> SimulationResult:
     """Split a graph over holders, train the federation in this process, and compare.
 
     `data` is a PyG `Data` with masks, or the name of a benchmark; `gnn` one of ours by name, or your own;
-    `overrides` are settings by name (`combine="mean"`, `epochs=50`). `on_epoch` hears of every epoch of every model.
+    `overrides` are settings by name (`combine="mean"`, `epochs=50`, `privacy={"edge_epsilon": 8}`). `on_epoch` hears of
+    every epoch of every model, `on_scenario` of what is about to be trained.
     """
     scenario = Scenario.of(
         data,
@@ -148,6 +150,8 @@ def simulate(
         data_dir=data_dir,
         overrides={**IN_ONE_PROCESS, **overrides},
     )
+    if on_scenario is not None:
+        on_scenario(scenario)
     hear = scenario.hearing(on_epoch)
     federation = build(
         scenario.holdings,
@@ -171,4 +175,5 @@ def simulate(
         joint=joint,
         seconds=seconds,
         logits=torch.empty(0) if logits is None else logits.cpu(),
+        spent=federation.label_holder.publisher.ledger.releases,
     )

@@ -1,0 +1,80 @@
+"""An append-only file whose past cannot be changed unnoticed: JSON lines, each with a hash that covers the one before.
+
+Under the message log (who saw what) and the privacy ledger (what it cost). Written by one party on its own disk.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+
+from vfgnn.errors import VfgnnError
+
+FIRST = "0" * 64  # what the first line's hash covers
+Fields = dict[str, object]
+
+
+def _hash(before: str, fields: Fields) -> str:
+    return hashlib.sha256(before.encode() + json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def read(path: Path, what: str, refused: type[VfgnnError]) -> Iterator[Fields]:
+    """The lines of a chain, each with its hash, checked against the one before."""
+    before = FIRST
+    with path.open() as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                fields = json.loads(line)
+                found = fields.pop("hash")
+            except (ValueError, KeyError, AttributeError):
+                raise refused(f"a {what} that cannot be read", where=f"{path}, line {number}") from None
+            if found != _hash(before, fields) or fields.get("number") != number:
+                raise refused(
+                    f"a {what} that was altered",
+                    expected="an entry that follows the one before it",
+                    where=f"{path}, line {number}",
+                )
+            before = found
+            yield {**fields, "hash": found}
+
+
+class Chain:
+    """Appends to such a file; goes on where a killed process left it.
+
+    `durable`: a line is on the disk, not only out of this process, before `append` returns.
+    """
+
+    def __init__(self, path: Path, what: str, refused: type[VfgnnError], *, durable: bool = False) -> None:
+        self._path, self._what, self._refused, self._durable = path, what, refused, durable
+        self.head, self.count = FIRST, 0
+        if path.is_file():
+            content = path.read_bytes()
+            whole = content[: content.rfind(b"\n") + 1]  # a kill may have cut the last line: nothing came after it
+            if len(whole) < len(content):
+                os.truncate(path, len(whole))
+            for fields in read(path, what, refused):
+                self.head, self.count = str(fields["hash"]), self.count + 1
+        self._file: FileIO | None = None
+
+    def append(self, fields: Fields) -> None:
+        """Write one line, numbered and chained."""
+        numbered = {"number": self.count + 1, **fields}
+        head = _hash(self.head, numbered)
+        line = json.dumps({**numbered, "hash": head}).encode() + b"\n"
+        if self._file is None:
+            self._file = self._path.open("ab", buffering=0)
+        if self._file.write(line) != len(line):
+            raise self._refused(
+                f"the {self._what} could not be written", expected="room on the disk", where=str(self._path)
+            )
+        if self._durable:
+            os.fsync(self._file.fileno())
+        self.head, self.count = head, self.count + 1
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

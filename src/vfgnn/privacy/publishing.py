@@ -1,0 +1,163 @@
+"""What a holder does to its data and to its messages before they leave: the ledger first, then the noise.
+
+One `Publisher` per holder. It knows the public settings, the holder's own ledger and its own secret stream; nothing of
+the model. With everything off it hands things through.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from vfgnn.config import Privacy
+from vfgnn.privacy import calibration, input_perturbation
+from vfgnn.privacy.ledger import ALL, Ledger, Release, Unit, refuse_beyond
+from vfgnn.privacy.mechanisms import GaussianMechanism
+from vfgnn.randomness import Stream
+
+
+def planned_releases(epochs: int) -> int:
+    """The most releases of one row in a run: one per step, and one more for the prediction."""
+    return epochs + 1
+
+
+def row_mechanism(privacy: Privacy, epochs: int) -> GaussianMechanism | None:
+    """For published rows."""
+    multiplier = _multiplier(privacy, privacy.row_epsilon, epochs)
+    if multiplier is None:
+        return None
+    return GaussianMechanism(privacy.clip_norm, multiplier, privacy.adjacency, privacy.shrink)
+
+
+def gradient_mechanism(privacy: Privacy, epochs: int) -> GaussianMechanism | None:
+    """For the gradient of z_L."""
+    multiplier = _multiplier(privacy, privacy.gradient_epsilon, epochs)
+    if multiplier is None:
+        return None
+    return GaussianMechanism(privacy.gradient_clip_norm, multiplier, privacy.adjacency)
+
+
+def _multiplier(privacy: Privacy, epsilon: float | None, epochs: int) -> float | None:
+    if epsilon is None:
+        return None
+    together = planned_releases(epochs) if privacy.per == "run" else 1
+    return calibration.noise_multiplier(epsilon, privacy.delta, privacy.calibration, releases=together)
+
+
+def affordable_epochs(privacy: Privacy, epochs: int) -> int:
+    """Where training ends at the latest: all parties know it beforehand, from public numbers alone.
+
+    A row is part of one message per step and may be part of one more at the prediction; at the label holder, gradients
+    of the same row count beside its rows.
+    """
+    if privacy.budget_epsilon is None:
+        return epochs
+    mechanisms = (row_mechanism(privacy, epochs), gradient_mechanism(privacy, epochs))
+    precision = sum(one.noise_multiplier**-2 for one in mechanisms if one is not None)
+    if not precision:
+        return epochs
+    most = calibration.affordable(precision**-0.5, privacy.delta, privacy.budget_epsilon)
+    return min(epochs, most - 1)
+
+
+class Publisher:
+    """Algorithm 1 and input perturbation at one holder."""
+
+    def __init__(self, privacy: Privacy, *, epochs: int, run: str, seed: bytes, ledger: Ledger) -> None:
+        self.privacy, self.ledger, self._run = privacy, ledger, run
+        self._rows, self._gradient = row_mechanism(privacy, epochs), gradient_mechanism(privacy, epochs)
+        self._stream, self._input_stream = Stream(seed, "noise"), Stream(seed, "input perturbation")
+
+    @property
+    def noises_rows(self) -> bool:
+        """Whether published rows are noised."""
+        return self._rows is not None
+
+    def refuse_spent(self) -> None:
+        """Before anything is sent: refuse to begin with a budget that does not cover one more release of a row."""
+        used = self._rows or self._gradient
+        budget = self.privacy.budget_epsilon
+        if used is not None and budget is not None:
+            coming = self._gaussian("rows" if self._rows else "gradient", (ALL,), None, used)
+            refuse_beyond(
+                self.ledger, coming, budget=budget, delta=self.privacy.delta, adjacency=self.privacy.adjacency
+            )
+
+    def rows(self, h_local: torch.Tensor, classes: tuple[str, ...], step: int | None) -> torch.Tensor:
+        """Published rows, as they may leave."""
+        if self._rows is None or len(h_local) == 0:
+            return h_local
+        self._charge(self._gaussian("rows", classes, step, self._rows))
+        return self._rows.release(h_local, self._stream)
+
+    def gradient(
+        self, gradient: torch.Tensor, classes: tuple[str, ...], step: int | None, *, train_rows: int
+    ) -> torch.Tensor:
+        """dL/dz_L, as it may leave. L is a mean over `train_rows`: clipping looks at each row's own loss."""
+        if self._gradient is None:
+            return gradient
+        self._charge(self._gaussian("gradient", classes, step, self._gradient))
+        return self._gradient.release(gradient * train_rows, self._stream) / train_rows
+
+    def edges(self, edge_index: torch.Tensor, nodes: int) -> torch.Tensor:
+        """The edges that this holder works with from now on."""
+        epsilon = self.privacy.edge_epsilon
+        if epsilon is None:
+            return edge_index
+        pairs = input_perturbation.pairs_of(edge_index)
+        noised = self._once(
+            Release(self._run, None, "edges", "edge", (ALL,), epsilon=epsilon, categories=2),
+            pairs,
+            lambda: input_perturbation.flip_pairs(
+                pairs, nodes, epsilon, self._input_stream, most=self.privacy.noised_edge_bound
+            ),
+            nodes,
+        )
+        return input_perturbation.edges_of(noised)
+
+    def labels(self, y: torch.Tensor, classes: int) -> torch.Tensor:
+        """The labels that training and validation see from now on."""
+        epsilon = self.privacy.label_epsilon
+        if epsilon is None:
+            return y
+        return self._once(
+            Release(self._run, None, "labels", "label", (ALL,), epsilon=epsilon, categories=classes),
+            y,
+            lambda: input_perturbation.flip_labels(y, classes, epsilon, self._input_stream),
+            classes,
+        )
+
+    def _gaussian(self, what: str, classes: tuple[str, ...], step: int | None, used: GaussianMechanism) -> Release:
+        unit: Unit = "row"
+        return Release(
+            self._run, step, what, unit, classes, adjacency=used.adjacency, noise_multiplier=used.noise_multiplier
+        )
+
+    def _charge(self, release: Release) -> None:
+        privacy = self.privacy
+        if privacy.budget_epsilon is not None and release.unit == "row":
+            refuse_beyond(
+                self.ledger, release, budget=privacy.budget_epsilon, delta=privacy.delta, adjacency=privacy.adjacency
+            )
+        self.ledger.charge(release)
+
+    def _once(self, release: Release, true: torch.Tensor, draw: Callable[[], torch.Tensor], about: int) -> torch.Tensor:
+        """The same noised data in every run on the same data with the same epsilon: drawn, and paid for, once.
+
+        The ledger comes first: a kill before the file is there draws again, and pays again.
+        """
+        if self.ledger.path is None:
+            self._charge(release)
+            return draw()
+        digest = hashlib.sha256(f"{release.what} {release.epsilon!r} {about} {tuple(true.shape)}".encode())
+        digest.update(true.contiguous().numpy().tobytes())
+        path = self.ledger.path.parent / f"noised-{release.what}-{digest.hexdigest()[:32]}.safetensors"
+        if path.is_file():
+            return load_file(path)[release.what].clone()
+        noised = draw()
+        self._charge(release)
+        temporary = path.with_suffix(".tmp")
+        save_file({release.what: noised.contiguous()}, temporary)
+        temporary.replace(path)
+        return noised

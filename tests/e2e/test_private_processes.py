@@ -1,0 +1,79 @@
+"""The ledger of real processes: on disk before the message leaves, whatever happens."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.network import small
+from vfgnn.files import Patience
+from vfgnn.message_log import read_entries
+from vfgnn.messages import Kind
+from vfgnn.privacy.ledger import read_releases
+from vfgnn.report.page import make_page
+from vfgnn.run.processes import LocalProcesses
+
+PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
+KILL = Path(__file__).parents[1] / "kill_between.py"
+
+
+def noised_messages(local, name):
+    """Digests of the rows that this holder sent, by its own log: each noised message once."""
+    entries = read_entries(local.run_folder(name) / "messages.jsonl")
+    return [entry.digest for entry in entries if entry.sender == name and entry.kind == Kind.LOCAL_EMBEDDINGS]
+
+
+def test_a_kill_between_ledger_and_message_never_under_counts(tmp_path):
+    local = small(tmp_path / "federation", epochs=30, patience=PATIENCE, publish="all", privacy={"row_epsilon": 8.0})
+    marker = tmp_path / "killed"
+    wrap = [sys.executable, str(KILL), "12", str(marker)]
+    with LocalProcesses(local, wrap=lambda name: wrap if name == "B" else ()) as running:
+        while running.children["B"].poll() is None:
+            time.sleep(0.02)
+        assert running.children["B"].returncode == -9 and marker.exists()
+        at_death = len(read_releases(local.folder / "B" / "privacy_ledger.jsonl"))
+        sent = noised_messages(local, "B")
+        assert (at_death, len(sent)) == (12, 11)  # written down, never sent
+        running.start("B")
+        running.wait()
+    for name in ("A", "B"):
+        releases = read_releases(local.folder / name / "privacy_ledger.jsonl")
+        sent = noised_messages(local, name)
+        assert len(releases) >= len(set(sent))
+        # Every start noised afresh, except the prediction, which sent the best epoch's message again.
+        assert len(set(sent)) == len(sent) - 1
+    assert len(read_releases(local.folder / "B" / "privacy_ledger.jsonl")) == len(set(noised_messages(local, "B"))) + 1
+
+
+def test_a_finished_run_says_what_it_spent(tmp_path):
+    privacy = {"row_epsilon": 8.0, "edge_epsilon": 4.0, "publish_noised_edges": True, "label_epsilon": 4.0}
+    local = small(tmp_path / "federation", epochs=4, patience=PATIENCE, privacy=privacy)
+    with LocalProcesses(local) as running:
+        running.wait()
+    stated = {
+        name: json.loads((local.run_folder(name) / "run.json").read_text()).get("privacy") for name in local.names
+    }
+    assert stated["server"] is None
+    assert [part["what"] for part in stated["A"]["guarantees"]] == ["published rows", "edges", "labels"]
+    assert [part["what"] for part in stated["B"]["guarantees"]] == ["published rows", "edges"]
+    rows = stated["B"]["guarantees"][0]
+    assert rows["releases"]["of train rows"] in (4, 5) and rows["epsilon_total"] > rows["epsilon_per_release"]
+    page = make_page([local.run_folder(name) for name in local.names])
+    assert "Differential privacy" in page and "randomised response" in page and "Not covered" in page
+    assert "None was used" not in page
+
+
+@pytest.mark.slow
+def test_noised_edges_are_drawn_once_for_all_runs(tmp_path):
+    privacy = {"edge_epsilon": 4.0, "publish_noised_edges": True}
+    local = small(tmp_path / "federation", epochs=3, patience=PATIENCE, privacy=privacy)
+    lists = []
+    for _ in range(2):
+        with LocalProcesses(local) as running:
+            running.wait()
+        entries = read_entries(local.run_folder("B") / "messages.jsonl")
+        lists.append([entry.digest for entry in entries if entry.kind == Kind.NOISED_EDGES and entry.sender == "B"])
+    assert lists[0] == lists[1]
+    assert len(read_releases(local.folder / "B" / "privacy_ledger.jsonl")) == 1
