@@ -6,10 +6,11 @@
 For the demo, benchmarks and tests. One program makes all keys here; in earnest each party makes its own.
 """
 
+import random
 import shutil
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from vfgnn.run.scenario import federation_of
 from vfgnn.transport import certificates
 
 MARKER = "federation.toml"
+PORTS = range(20_000, 32_000)  # below the ports of outgoing connections on Linux
 DAYS = 30  # the certificates of a federation on one machine
 PATIENCE = Patience(start_s=120, message_s=300, away_s=20)
 """All parties are on one machine: whoever is not there soon will not come."""
@@ -135,12 +137,18 @@ def _federation_file(federation: Federation, reachable: Mapping[str, Reachable],
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on."""
-    with ExitStack() as open_sockets:
-        sockets = [open_sockets.enter_context(socket.socket()) for _ in range(count)]
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [int(sock.getsockname()[1]) for sock in sockets]
+    """Ports of the loopback interface that nobody listens on.
+
+    Not from the range that outgoing connections take theirs from: a party that was killed must find its own again.
+    """
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            break
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
 
 
 def fresh_folder(folder: Path) -> Path:
