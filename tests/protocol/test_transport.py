@@ -26,6 +26,7 @@ from tests.network import (
 from vfgnn.errors import ChannelClosed, ConfigError, DeadlinePassed, PeerRefused, ProtocolError
 from vfgnn.files import Patience, load_party, to_toml
 from vfgnn.transport import certificates, tls
+from vfgnn.transport.connection import cancel
 from vfgnn.transport.endpoint import RUN
 
 SECRET = torch.frombuffer(bytearray(b"the account of Mrs Miller" * 40), dtype=torch.uint8)
@@ -496,3 +497,21 @@ def test_a_port_in_use_is_named(local):
     with socket.create_server(("127.0.0.1", port)), pytest.raises(ConfigError, match="cannot listen") as caught:
         endpoint(local, "A").listening_socket()
     assert str(port) in str(caught.value)
+
+
+def test_a_task_that_swallows_a_cancellation_is_ended_all_the_same():
+    """Otherwise a party that goes back to a common step would wait for it, and find its own port taken."""
+
+    async def stubborn():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)  # as `asyncio.wait_for` goes on where its result came at the same moment
+
+    async def check():
+        task = asyncio.create_task(stubborn())
+        await asyncio.sleep(0)
+        await asyncio.wait_for(cancel([task]), 5)
+        return task.cancelled()
+
+    assert asyncio.run(check())

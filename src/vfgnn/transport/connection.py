@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ ENDED, LEFT, FAILED, RESTARTED = 1000, 1001, 1008, 1012
 """WebSocket close codes: all messages were used; this party was stopped by its operator, and may come back; it gave up,
 and says why; somebody was started anew."""
 START_MARGIN_S = 5.0  # the label holder began to wait a little later
+CANCEL_S = 0.2  # after which a task is cancelled once more
 POLL_S = 0.5  # waits are cut into pieces so that Ctrl-C gets through
 
 
@@ -231,9 +232,7 @@ class Link:
             self.fail(error)
             await connection.close(FAILED, brief(error))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(tasks)
             if self._connection is connection:
                 self._connection = None
                 with self._changed:
@@ -242,9 +241,7 @@ class Link:
 
     async def detach(self) -> None:
         """Nothing more comes from the connection of before; the peer has made another one."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(self._tasks)
         self._tasks = []
 
     def _connected(self, peer_received: int) -> None:
@@ -342,6 +339,15 @@ class Link:
         """Say goodbye on the connection of now."""
         if self._connection is not None:
             await self._connection.close(code, reason)
+
+
+async def cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """End tasks for good: what they wait on may swallow a cancellation that comes just when it is done."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=CANCEL_S)
+    await asyncio.gather(*tasks, return_exceptions=True)  # so that no error of theirs counts as unheard
 
 
 def goodbye_code(error: BaseException) -> int:

@@ -239,7 +239,8 @@ class Endpoint:
         )
         try:
             await connection.send(wire.encode(ours))
-            theirs = await asyncio.wait_for(connection.recv(), OPEN_S)
+            async with asyncio.timeout(OPEN_S):  # `wait_for` may swallow a cancellation
+                theirs = await connection.recv()
         except TimeoutError:
             raise NotThere(f"{peer} says no hello", expected=f"one within {OPEN_S:g} s") from None
         except ConnectionClosed as closed:

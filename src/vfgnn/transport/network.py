@@ -25,7 +25,7 @@ from vfgnn.errors import (
 )
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
-from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, goodbye_code
+from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, cancel, goodbye_code
 from vfgnn.transport.endpoint import LATER, RUN, Endpoint, NotThere
 from vfgnn.transport.wire import Start
 
@@ -157,9 +157,7 @@ class Network:
         tasks = [asyncio.create_task(self._keep_dialled(self._links[peer])) for peer in self._dialled]
         await self._stop.wait()
         await asyncio.gather(*(link.close(*self._goodbye) for link in self._links.values()), return_exceptions=True)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(tasks)
         if server is not None:
             server.close()
             await server.wait_closed()
