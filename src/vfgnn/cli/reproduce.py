@@ -1,32 +1,40 @@
 """`vfgnn reproduce`: the paper's tables, and the search that chose the presets' values."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vfgnn.cli import options
 from vfgnn.errors import ConfigError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from vfgnn.experiments.runner import Task, TaskResult
+
 app = typer.Typer(help="The paper's tables, and how the presets were chosen.", no_args_is_help=True)
 
 Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
 RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
+Seeds = Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)]
+Markdown = Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")]
+Figure = Annotated[Path | None, typer.Option(help="Also draw the table (PNG or SVG).")]
 Workers = Annotated[int | None, typer.Option(help="Trainings at a time. Default: one per core.", min=1)]
 
 
 @app.command()
 def compare(
     datasets: Datasets = "cora,citeseer,pubmed",
-    seeds: Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)] = 5,
+    seeds: Seeds = 5,
     holders: options.Holders = 2,
     models: Annotated[str | None, typer.Option(help="Only these rows, comma-separated.")] = None,
     run_dir: RunDir = Path("runs/reproduce"),
     workers: Workers = None,
     data_dir: options.DataDir = None,
     json: options.Json = None,
-    markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None,
-    figure: Annotated[Path | None, typer.Option(help="Also draw the table (PNG or SVG).")] = None,
+    markdown: Markdown = None,
+    figure: Figure = None,
 ) -> None:
     """Table 2: each holder alone, the federation three ways and at its best, everything pooled.
 
@@ -34,9 +42,8 @@ def compare(
     """
     from rich.console import Console
 
-    from vfgnn.experiments.runner import Store, run_all
     from vfgnn.experiments.tables import compare_rows, compare_tasks, models_named
-    from vfgnn.report.console import markdown_rows, progress, show_rows
+    from vfgnn.report.console import markdown_rows, show_rows
 
     names = _check_datasets(datasets)
     rows_wanted = models_named(None if models is None else options.parse_list(models))
@@ -44,16 +51,8 @@ def compare(
         raise ConfigError("no such row", expected=", ".join(m.name for m in models_named(None)), got=str(models))
     tasks = compare_tasks(names, seeds, holders=holders, models=rows_wanted)
     console = Console()
-    with progress(console) as display:
-        line = display.add_task("trainings", total=len(tasks), note="")
-        results = run_all(
-            list(tasks),
-            Store(run_dir),
-            data_dir=data_dir,
-            workers=workers,
-            on_done=lambda task, _: display.update(line, advance=1, note=f"{task.dataset} {tasks[task].name}"),
-        )
-    rows = compare_rows(tasks, results)
+    notes = {task: f"{task.dataset} {model.name}" for task, model in tasks.items()}
+    rows = compare_rows(tasks, _train(console, notes, run_dir, data_dir, workers))
     show_rows(console, rows, f"test accuracy, mean and deviation over {seeds} seeds, {holders} holders")
     options.write_json(json, {"rows": [row.to_json() for row in rows]})
     if markdown is not None:
@@ -62,6 +61,56 @@ def compare(
         from vfgnn.report.figures import compare_figure
 
         compare_figure(rows, figure)
+
+
+@app.command()
+def privacy(
+    seeds: Seeds = 5,
+    run_dir: RunDir = Path("runs/reproduce"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Markdown = None,
+    figure: Figure = None,
+) -> None:
+    """Table 5: noise on published rows, with what it comes to over a whole run; then noise on the inputs, once.
+
+    Example: `vfgnn reproduce privacy --seeds 5 --json privacy.json --figure privacy.png`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments.privacy import privacy_rows, privacy_tasks
+    from vfgnn.report.console import markdown_privacy, show_privacy_tables
+
+    console, tasks = Console(), privacy_tasks(seeds)
+    notes = {task: f"{cell.model} {cell.epsilon:g}" for task, cell in tasks.items()}
+    rows = privacy_rows(tasks, _train(console, notes, run_dir, data_dir, workers))
+    show_privacy_tables(console, rows, seeds)
+    options.write_json(json, {"rows": [row.to_json() for row in rows]})
+    if markdown is not None:
+        markdown.write_text(markdown_privacy(rows))
+    if figure is not None:
+        from vfgnn.report.figures import privacy_figure
+
+        privacy_figure(rows, figure)
+
+
+def _train(
+    console: "Console", notes: "dict[Task, str]", run_dir: Path, data_dir: Path | None, workers: int | None
+) -> "dict[Task, TaskResult]":
+    """All trainings with a progress bar; `notes` tells what each one is."""
+    from vfgnn.experiments.runner import Store, run_all
+    from vfgnn.report.console import progress
+
+    with progress(console) as display:
+        line = display.add_task("trainings", total=len(notes), note="")
+        return run_all(
+            list(notes),
+            Store(run_dir),
+            data_dir=data_dir,
+            workers=workers,
+            on_done=lambda task, _: display.update(line, advance=1, note=notes[task]),
+        )
 
 
 @app.command()

@@ -67,7 +67,9 @@ def make_task(
     proportions: tuple[float, ...] | None = None,
 ) -> Task:
     """A task; `needed` rows and the joint layer in the clear train the same model with less work (both tested)."""
-    values = settings.model_dump(mode="json") | {"publish": "needed", **IN_ONE_PROCESS}
+    values = settings.model_dump(mode="json") | IN_ONE_PROCESS
+    if not settings.privacy.noises_rows:  # what is noised is noised as often as it is published
+        values["publish"] = "needed"
     return Task(dataset, where, holders, holder, proportions, seed, json.dumps(values, sort_keys=True))
 
 

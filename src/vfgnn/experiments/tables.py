@@ -24,6 +24,8 @@ class TableRow:
     std: float
     n: int
     paper: float | None
+    epsilon_total: float | None = None  # where rows are noised: of all releases of a run
+    theorem: float | None = None  # and what the paper's theorem says of them
 
     def to_json(self) -> dict[str, object]:
         """As it is."""

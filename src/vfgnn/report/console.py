@@ -221,6 +221,46 @@ def markdown_rows(rows: Sequence[TableRow]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _privacy_cells(row: TableRow) -> list[str]:
+    paper = "-" if row.paper is None else f"{row.paper:.3f}"
+    difference = "-" if row.paper is None else f"{row.mean - row.paper:+.3f}"
+    total = "-" if row.epsilon_total is None else f"{row.epsilon_total:.4g}"
+    theorem = "-" if row.theorem is None else f"{row.theorem:.4g}"
+    epsilon = "none" if row.epsilon is None else f"{row.epsilon:g}"
+    return [row.model, epsilon, f"{row.mean:.3f} ± {row.std:.3f}", paper, difference, total, theorem]
+
+
+PRIVACY_TABLES = {
+    "privacy": "the paper's Table 5: noise on every release of a row",
+    "privacy variants": "the same noise, otherwise used",
+    "privacy of inputs": "noise on the inputs, once: epsilon is that of the whole run",
+}
+PRIVACY_HEADINGS = ("", "epsilon of a release", "accuracy", "paper", "difference", "exact total", "theorem's total")
+
+
+def show_privacy_tables(console: Console, rows: Sequence[TableRow], seeds: int) -> None:
+    """Accuracy beside the paper's, and the total beside the epsilon of one release."""
+    for name, title in PRIVACY_TABLES.items():
+        table = Table(title=f"{title} (Cora, 2 holders, {seeds} seeds)")
+        for i, heading in enumerate(PRIVACY_HEADINGS):
+            table.add_column(heading, justify="right" if i else "left")
+        for row in rows:
+            if row.table == name:
+                table.add_row(*_privacy_cells(row))
+        console.print(table)
+
+
+def markdown_privacy(rows: Sequence[TableRow]) -> str:
+    """The same tables for README and docs."""
+    parts = []
+    for name, title in PRIVACY_TABLES.items():
+        lines = [f"**{title[0].upper()}{title[1:]}**", "", "| " + " | ".join(PRIVACY_HEADINGS) + " |"]
+        lines.append("|---" * len(PRIVACY_HEADINGS) + "|")
+        lines += ["| " + " | ".join(_privacy_cells(row)) + " |" for row in rows if row.table == name]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
 def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:
     """Seconds and ratios."""
     where = "processes over TLS" if result.processes else "one process"

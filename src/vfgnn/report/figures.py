@@ -34,3 +34,34 @@ def compare_figure(rows: Sequence[TableRow], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     plt.close(figure)
+
+
+def privacy_figure(rows: Sequence[TableRow], path: Path) -> None:
+    """Accuracy against the TOTAL epsilon of a run: noise on every release of a row, and noise on the inputs, once."""
+    lines = {
+        ("privacy", "Gaussian"): ("noise on rows, Gaussian", "#2b6cb0", "o-"),
+        ("privacy", "James-Stein"): ("noise on rows, James-Stein", "#63b3ed", "o--"),
+        ("privacy variants", "server averages releases"): ("noise on rows, averaged by the server", "#2c7a7b", "o-"),
+        ("privacy of inputs", "edges"): ("noised edges, once", "#dd6b20", "s-"),
+        ("privacy of inputs", "labels"): ("noised labels, once", "#b83280", "s-"),
+        ("privacy of inputs", "edges and labels"): ("both, once", "#744210", "s-"),
+    }
+    figure, axis = plt.subplots(figsize=(7.2, 4.2))
+    for (table, model), (label, colour, style) in lines.items():
+        found = [row for row in rows if (row.table, row.model) == (table, model) and row.epsilon_total is not None]
+        totals = [row.epsilon_total or 0.0 for row in found]
+        means, deviations = [row.mean for row in found], [row.std for row in found]
+        axis.errorbar(totals, means, yerr=deviations, fmt=style, color=colour, label=label, ms=4, capsize=2)
+    for row in rows:
+        if row.model == "no noise":
+            axis.axhline(row.mean, color=THEIRS, zorder=0)
+            axis.text(4, row.mean + 0.006, "no noise", color="#5a6678", fontsize=8)
+    axis.set_xscale("log")
+    axis.set_xlabel("total epsilon of a run (rows: at delta 1e-4; a row, an edge and a label are different units)")
+    axis.set_ylabel("test accuracy, Cora, 2 holders")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
