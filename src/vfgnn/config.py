@@ -111,6 +111,8 @@ class Settings(Public):
     epochs: Annotated[int, Field(ge=1)] = 200
     evaluate_every: Annotated[int, Field(ge=1)] = 1
     patience: Annotated[int, Field(ge=1)] | None = None  # epochs without a better validation accuracy; None: never stop
+    select_by: Literal["accuracy", "f1", "auc", "average_precision"] = "accuracy"  # which epoch is best, on validation
+    class_weights: Literal["none", "balanced"] = "none"  # balanced: rare classes count as much as frequent ones
     publish: Literal["needed", "all"] = "needed"
     precision: Literal["float32", "float64"] = "float32"
     privacy: Privacy = Privacy()

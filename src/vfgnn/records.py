@@ -66,3 +66,4 @@ class Outcome:
     val_accuracy: float
     test_accuracy: float
     history: tuple[EpochMetrics, ...]
+    scores: dict[str, float] = field(default_factory=dict)  # of the test nodes: accuracy, f1, auc, average_precision

@@ -52,6 +52,10 @@ def run(
     if outcome is not None:
         typer.echo(f"best epoch {outcome.best_epoch}: validation accuracy {outcome.val_accuracy:.3f}")
         typer.echo(f"test accuracy {outcome.test_accuracy:.3f}")
+        others = (
+            f"{name.replace('_', ' ')} {value:.3f}" for name, value in outcome.scores.items() if name != "accuracy"
+        )
+        typer.echo("; ".join(others))
 
 
 def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: float, json: Path | None) -> None:

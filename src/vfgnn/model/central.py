@@ -17,7 +17,8 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
 from vfgnn.model.cg1_features import IndividualEmbedding
 from vfgnn.model.cg2_server import ServerNetwork
-from vfgnn.model.cg3_labels import OutputLayer, accuracy
+from vfgnn.model.cg3_labels import OutputLayer, class_weights
+from vfgnn.model.metrics import accuracy, score, scores
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.records import EpochMetrics, Outcome
 
@@ -69,6 +70,8 @@ class CentralTraining:
         device = device or torch.device("cpu")
         self._labels, self._settings = labels, settings
         self._y = labels.y.to(device)
+        weights = class_weights(settings, self._y[labels.train], labels.classes)
+        self._class_weights = None if weights is None else weights.to(device)
         with randomness.initialising(seed):
             self.model = CentralModel(holding, labels.classes, settings, device, own=own, sparse=sparse).to(device)
         self._dropout = randomness.generator(seed, "dropout")
@@ -95,14 +98,14 @@ class CentralTraining:
     def train(self, on_epoch: Callable[[EpochMetrics], None] | None = None) -> Outcome:
         """Train, choose the epoch on validation rows, report it on test rows."""
         settings, history, best = self._settings, list[EpochMetrics](), self.model.state_dict()
-        best_accuracy, best_epoch = -1.0, 0
+        best_score, best_accuracy, best_epoch = -1.0, 0.0, 0
         for t in range(settings.epochs + 1):
             reached, loss, last = None, None, t == settings.epochs
             h0 = self.model.h0()
             if last or (t > 0 and t % settings.evaluate_every == 0):
-                reached = self._evaluate(h0)
-                if reached > best_accuracy:
-                    best_accuracy, best_epoch = reached, t
+                reached, judged = self._evaluate(h0)
+                if judged > best_score or best_epoch == 0:
+                    best_score, best_accuracy, best_epoch = judged, reached, t
                     best = {name: weight.clone() for name, weight in self.model.state_dict().items()}
                 last = last or (settings.patience is not None and t - best_epoch >= settings.patience)
             if not last:
@@ -113,8 +116,8 @@ class CentralTraining:
             if last:
                 break
         self.model.load_state_dict(best)
-        test = self._labels.test
-        return Outcome(best_epoch, best_accuracy, accuracy(self.predict()[test], self._y[test]), tuple(history))
+        found = scores(self.predict()[self._labels.test], self._y[self._labels.test])
+        return Outcome(best_epoch, best_accuracy, found["accuracy"], tuple(history), found)
 
     def learn(self, h0: torch.Tensor) -> float:
         """One step of all weights; the training loss before it."""
@@ -123,7 +126,7 @@ class CentralTraining:
         if self._graph.sampled:
             around = self._graph.around(train.to(self._y.device) if needed else None, self._sampling)
         logits = self.model.logits(self.model.gnn(h0, around), self._dropout)
-        loss = F.cross_entropy(logits if needed else logits[train], self._y[train])
+        loss = F.cross_entropy(logits if needed else logits[train], self._y[train], weight=self._class_weights)
         if self._joint_optimiser is not None:
             self._joint_optimiser.zero_grad()
         self._optimiser.descend(loss)
@@ -131,11 +134,13 @@ class CentralTraining:
             self._joint_optimiser.step()
         return float(loss.detach())
 
-    def _evaluate(self, h0: torch.Tensor) -> float:
+    def _evaluate(self, h0: torch.Tensor) -> tuple[float, float]:
+        """Validation accuracy, and the score that the epoch is chosen by."""
         val = self._labels.val
         with torch.no_grad():
             logits = self.model.logits(self.model.gnn(h0, self._val_around), None)
-        return accuracy(logits if self._settings.publish == "needed" else logits[val], self._y[val])
+        logits = logits if self._settings.publish == "needed" else logits[val]
+        return accuracy(logits, self._y[val]), score(logits, self._y[val], self._settings.select_by)
 
     def predict(self) -> torch.Tensor:
         """Logits of all nodes."""

@@ -16,7 +16,8 @@ from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import OwnModule
-from vfgnn.model.cg3_labels import OutputLayer, accuracy
+from vfgnn.model.cg3_labels import OutputLayer, class_weights
+from vfgnn.model.metrics import METRICS, accuracy, score, scores
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.loop import Decision
@@ -59,7 +60,9 @@ class LabelHolder(Holder):
         self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
         self._y = self._noised(labels).to(self._device)
         self._history: list[EpochMetrics] = []
-        self._best_accuracy, self._best_epoch = -1.0, 0
+        weights = class_weights(federation.settings, self._y[labels.train], federation.classes)
+        self._class_weights = None if weights is None else weights.to(self._device)
+        self._best_score, self._best_accuracy, self._best_epoch = -1.0, 0.0, 0
         self._val_accuracy: float | None = None
         self._best_output: dict[str, torch.Tensor] = {}
         self._z: torch.Tensor | None = None
@@ -103,9 +106,10 @@ class LabelHolder(Holder):
         with torch.no_grad():
             logits = self.output(z if self.rows.val is not None else z[val])
         reached = accuracy(logits, self._y[val])
-        improved = reached > self._best_accuracy
+        judged = score(logits, self._y[val], self.federation.settings.select_by)
+        improved = judged > self._best_score or self._best_epoch == 0  # the first one, whatever it is
         if improved:
-            self._best_accuracy, self._best_epoch = reached, step.number
+            self._best_score, self._best_accuracy, self._best_epoch = judged, reached, step.number
         patience = self.federation.settings.patience
         tired = patience is not None and step.number - self._best_epoch >= patience
         decision = Decision(improved=improved, stop=step.last or tired)
@@ -127,7 +131,8 @@ class LabelHolder(Holder):
         train = self._labels.train
         ordered = self.rows.train if self.rows.train is not None else train
         keeps = self._label_keep_probability
-        loss = self.output.loss(z if self.rows.train is not None else z[train], self._y[ordered], keeps=keeps)
+        rows = z if self.rows.train is not None else z[train]
+        loss = self.output.loss(rows, self._y[ordered], weights=self._class_weights, keeps=keeps)
         self._output_optimiser.descend(loss)
         if z.grad is not None:
             classes = (ALL,) if self.rows.train is None else (TRAINING,)
@@ -168,7 +173,7 @@ class LabelHolder(Holder):
             self.logits = self.output(self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED).to(self._device))
         test = self._labels.test
         truth = self._labels.y[test].to(self._device)
-        self.outcome = self._outcome(accuracy(self.logits[test], truth))
+        self.outcome = self._outcome(scores(self.logits[test], truth))
 
     def state(self) -> State:
         """Also the output layer, the metrics so far and, at the very end, the test accuracy."""
@@ -176,7 +181,11 @@ class LabelHolder(Holder):
         ended = (
             {}
             if self.outcome is None
-            else {"test_accuracy": torch.tensor(self.outcome.test_accuracy, dtype=torch.float64)}
+            else {
+                "scores": torch.tensor(
+                    [_number(self.outcome.scores.get(name)) for name in METRICS], dtype=torch.float64
+                )
+            }
         )
         return {
             **super().state(),
@@ -184,7 +193,7 @@ class LabelHolder(Holder):
             **nest("output_optimiser", self._output_optimiser.state()),
             **nest("best_output", self._best_output),
             "history": torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
-            "best_so_far": torch.tensor([self._best_accuracy, self._best_epoch], dtype=torch.float64),
+            "best_so_far": torch.tensor([self._best_score, self._best_accuracy, self._best_epoch], dtype=torch.float64),
             **ended,
         }
 
@@ -198,16 +207,19 @@ class LabelHolder(Holder):
             EpochMetrics(int(epoch), _known(loss), _known(reached))
             for epoch, loss, reached in state["history"].tolist()
         ]
-        self._best_accuracy, self._best_epoch = float(state["best_so_far"][0]), int(state["best_so_far"][1])
-        if "test_accuracy" in state:
-            self.outcome = self._outcome(float(state["test_accuracy"]))
+        self._best_score, self._best_accuracy, best_epoch = state["best_so_far"].tolist()
+        self._best_epoch = int(best_epoch)
+        if "scores" in state:
+            known = zip(METRICS, state["scores"].tolist(), strict=True)
+            self.outcome = self._outcome({str(name): value for name, value in known if not math.isnan(value)})
 
-    def _outcome(self, test_accuracy: float) -> Outcome:
+    def _outcome(self, test_scores: dict[str, float]) -> Outcome:
         return Outcome(
             best_epoch=self._best_epoch,
             val_accuracy=self._best_accuracy,
-            test_accuracy=test_accuracy,
+            test_accuracy=test_scores["accuracy"],
             history=tuple(self._history),
+            scores=test_scores,
         )
 
 

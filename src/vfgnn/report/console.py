@@ -15,13 +15,14 @@ from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.experiments.tables import TableRow
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
-from vfgnn.records import EpochMetrics
+from vfgnn.records import EpochMetrics, Outcome
 from vfgnn.run.doctor import Finding
 from vfgnn.run.plan import Plan
 from vfgnn.run.processes import Progress as Parties
 from vfgnn.run.scenario import SimulationResult
 
-BAR = 30
+BAR = 20
+OTHER_METRICS = {"F1": "f1", "AUC": "auc", "AP": "average_precision"}
 
 
 @contextmanager
@@ -84,6 +85,10 @@ def _processes_table(parties: dict[str, Parties]) -> Table:
     return table
 
 
+def _metric(outcome: Outcome, metric: str) -> str:
+    return f"{outcome.scores[metric]:.3f}" if metric in outcome.scores else "-"
+
+
 def show_simulation(console: Console, result: SimulationResult) -> None:
     """Isolated, federated and joint side by side."""
     table = Table(title=f"{result.dataset}, {result.holders} holders, preset {result.preset}, seed {result.seed}")
@@ -91,6 +96,8 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
     table.add_column("trained on")
     table.add_column("validation", justify="right")
     table.add_column("test", justify="right")
+    for metric in OTHER_METRICS:
+        table.add_column(metric, justify="right", style="dim")
     table.add_column("")
     rows = [(name, "own data", outcome) for name, outcome in result.isolated.items()]
     rows.append(("federated", "own data, jointly", result.federated))
@@ -99,7 +106,9 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
     for name, sees, outcome in rows:
         style = "bold green" if name == "federated" else ""
         bar = "█" * round(BAR * outcome.test_accuracy)
-        table.add_row(name, sees, f"{outcome.val_accuracy:.3f}", f"{outcome.test_accuracy:.3f}", bar, style=style)
+        others = [_metric(outcome, metric) for metric in OTHER_METRICS.values()]
+        reached = f"{outcome.val_accuracy:.3f}", f"{outcome.test_accuracy:.3f}"
+        table.add_row(name, sees, *reached, *others, bar, style=style)
     console.print(table)
     settings = result.settings
     console.print(

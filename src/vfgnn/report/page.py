@@ -126,7 +126,8 @@ def _head(kept: Sequence[Kept]) -> str:
     if leader is not None:
         outcome = leader.about["outcome"]
         if isinstance(outcome, dict):
-            cards.insert(0, ("test accuracy", f"{outcome['test_accuracy']:.3f}"))
+            names = {"accuracy": "test accuracy", "f1": "F1", "auc": "AUC", "average_precision": "average precision"}
+            cards = [*((names[name], f"{value:.3f}") for name, value in outcome["scores"].items()), *cards]
     shown = "".join(f'<div class="card"><b>{_(value)}</b>{_(name)}</div>' for name, value in cards)
     states = ", ".join(f"{_(one.party)} ({_(one.about['state'])})" for one in kept)
     return (

@@ -100,7 +100,7 @@ class RunFolder:
         if error is not None:
             self._about["error"] = error
         if outcome is not None:
-            chosen = ("best_epoch", "val_accuracy", "test_accuracy")
+            chosen = ("best_epoch", "val_accuracy", "test_accuracy", "scores")
             self._about["outcome"] = {key: getattr(outcome, key) for key in chosen}
         write_json(self.path / "run.json", self._about)
 
