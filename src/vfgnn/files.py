@@ -10,7 +10,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -42,10 +42,19 @@ class Patience(Public):
     away_s: Seconds = 60.0  # for a party whose connection was lost
 
 
-class FederationFile(Public):
-    """The content of federation.toml."""
+class Alignment(Public):
+    """How the holders find out which nodes they share, where they bring tables with ids (alignment/)."""
 
-    nodes: int
+    method: Literal["tokens", "psi"] = "tokens"  # psi: two holders, without the server
+    max_ids: Annotated[int, Field(ge=1)] = 1_000_000  # no holder may have more; so many nodes at most
+    keep_local_neighbours: bool = False  # nodes that only one holder has stay in its own graph (individual mode)
+
+
+class FederationFile(Public):
+    """The content of federation.toml. Nodes are numbered alike at all holders (`nodes`), or found out at the start."""
+
+    nodes: int | None = None
+    alignment: Alignment | None = None
     classes: int
     label_holder: str
     holders: tuple[ListedHolder, ...]
@@ -58,6 +67,13 @@ class FederationFile(Public):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if (self.nodes is None) == (self.alignment is None):
+            raise ValueError("either nodes (data that is aligned already) or an [alignment] table is needed")
+        if self.alignment is not None:
+            if self.alignment.method == "psi" and len(self.holders) != 2:
+                raise ValueError(f"alignment by psi is for two holders, not {len(self.holders)}: use tokens")
+            if self.alignment.keep_local_neighbours and self.settings.initial_embedding != "individual":
+                raise ValueError("keep_local_neighbours needs initial_embedding = individual")
         federation = self.federation("check")
         if federation.dealt and self.dealer is None:
             raise ValueError("a [dealer] is needed: the joint layer is secure and there are several holders")
@@ -74,11 +90,15 @@ class FederationFile(Public):
             middle[DEALER] = self.dealer
         return {**middle, **{holder.name: holder for holder in self.holders}}
 
-    def federation(self, run: str) -> Federation:
-        """What the parties' code works with: sizes and settings, without addresses and certificates."""
+    def federation(self, run: str, nodes: int | None = None) -> Federation:
+        """What the parties' code works with: sizes and settings, without addresses and certificates.
+
+        `nodes`: how many the holders share, once they know; before that, as many as there may be.
+        """
+        most = self.nodes if self.alignment is None else self.alignment.max_ids
         return make_federation(
             where="the federation file",
-            nodes=self.nodes,
+            nodes=most if nodes is None else nodes,
             classes=self.classes,
             holders=[
                 HolderShape(**holder.model_dump(include=set(HolderShape.model_fields))) for holder in self.holders
@@ -101,12 +121,23 @@ class FederationFile(Public):
 
 
 class DataFiles(BaseModel):
-    """Where a holder's own data is."""
+    """Where a holder's own data is: tables with ids, or tensors that are aligned already."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    holding: Path  # features and edges (data/prepared.py)
-    labels: Path | None = None  # label holder only
+    nodes: Path | None = None  # table of ids and features, CSV or Parquet (data/tables.py)
+    edges: Path | None = None  # table of pairs of ids
+    columns: dict[str, Any] = {}  # which column is what (data/columns.py)
+    holding: Path | None = None  # instead of tables: aligned features and edges (data/prepared.py)
+    labels: Path | None = None  # label holder only; of the same kind as the others
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.nodes is None) == (self.holding is None):
+            raise ValueError("either nodes (a table with ids) or holding (aligned tensors) is needed")
+        if self.holding is not None and (self.edges is not None or self.columns):
+            raise ValueError("edges and [data.columns] go with a table of nodes; a holding has its own edges")
+        return self
 
 
 class PartyFile(BaseModel):
@@ -146,8 +177,9 @@ def load_party(path: Path) -> PartyFile:
     if party.passphrase_file is not None:
         changed["passphrase_file"] = home / party.passphrase_file
     if party.data is not None:
-        labels = None if party.data.labels is None else home / party.data.labels
-        changed["data"] = DataFiles(holding=home / party.data.holding, labels=labels)
+        keys = ("nodes", "edges", "holding", "labels")
+        paths = {key: home / path for key in keys if (path := getattr(party.data, key)) is not None}
+        changed["data"] = DataFiles(**paths, columns=party.data.columns)
     return party.model_copy(update=changed)
 
 

@@ -7,7 +7,7 @@ from types import FrameType
 import typer
 
 from vfgnn import __version__
-from vfgnn.cli import bench, demo, keys, privacy, report, reproduce, run, simulate
+from vfgnn.cli import bench, demo, init, keys, predict, privacy, report, reproduce, run, simulate
 from vfgnn.errors import VfgnnError
 
 app = typer.Typer(
@@ -21,7 +21,9 @@ app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
 app.command("doctor")(run.doctor)
+app.command("predict")(predict.predict)
 app.command("report")(report.report)
+app.add_typer(init.app, name="init")
 app.add_typer(keys.app, name="keys")
 app.add_typer(privacy.app, name="privacy")
 app.add_typer(reproduce.app, name="reproduce")

@@ -67,11 +67,13 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
     from vfgnn.parties.schedule import trained_epochs
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
-    from vfgnn.run.party import load_data
+    from vfgnn.run.own_data import load_data
     from vfgnn.run.plan import plan, row_counts
 
-    federation = file.federation("dry run")
-    train, val = row_counts(federation, load_data(federation, own).labels)
+    data = load_data(file, own)
+    # How many nodes are common is not known yet: not more than this holder has.
+    federation = file.federation("dry run", None if data.tables is None else len(data.tables.nodes.ids))
+    train, val = row_counts(federation, data)
     made = plan(federation, bandwidth_mbit_s=bandwidth, latency_ms=latency, train_rows=train, val_rows=val)
     console, epochs = Console(), trained_epochs(federation)
     show_plan(console, made, epochs, min(epochs, file.settings.trained_joint_epochs))

@@ -74,20 +74,31 @@ class _Product(torch.autograd.Function):
 class Holding:
     """One holder's private features and edges over the common nodes."""
 
-    x: torch.Tensor  # [nodes, p_i], p_i may be 0
+    x: torch.Tensor  # [nodes + local, p_i], p_i may be 0
     edge_index: torch.Tensor  # [2, edges], as in PyG: row 0 source, row 1 target; may be empty
+    edge_weight: torch.Tensor | None = None  # [edges]
+    local: int = 0  # rows after the common nodes that only this holder knows: its own neighbours of them
 
     def __post_init__(self) -> None:
         check_features(self.x)
-        check_edges(self.edge_index, self.nodes)
+        check_edges(self.edge_index, self.size)
+        weight = self.edge_weight
+        if weight is not None and (weight.shape != (self.edge_index.shape[1],) or not bool((weight >= 0).all())):
+            raise DataError("edge weights cannot be used", expected="one number from 0 on for each edge")
 
     @property
     def nodes(self) -> int:
         """n, the same at all holders."""
+        return self.size - self.local
+
+    @property
+    def size(self) -> int:
+        """Common nodes and this holder's own neighbours of them."""
         return int(self.x.shape[0])
 
     def __repr__(self) -> str:
-        return f"Holding(nodes={self.nodes}, features={self.x.shape[1]}, edges={self.edge_index.shape[1]})"
+        own = f", local={self.local}" if self.local else ""
+        return f"Holding(nodes={self.nodes}, features={self.x.shape[1]}, edges={self.edge_index.shape[1]}{own})"
 
 
 @dataclass(frozen=True, repr=False)

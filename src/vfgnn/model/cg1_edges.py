@@ -22,7 +22,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import k_hop_subgraph
 
 from vfgnn.config import Settings
-from vfgnn.errors import ModuleError
+from vfgnn.errors import ConfigError, ModuleError
 
 OwnModule = Callable[[int], nn.Module]
 """A user's own GNN: called with the width d, gives a module (x [nodes, d], edge_index) -> x [nodes, d]."""
@@ -44,14 +44,28 @@ class Neighbourhood:
 class LocalGraph:
     """A holder's own edges, prepared once for its GNN."""
 
-    def __init__(self, edge_index: torch.Tensor, nodes: int, settings: Settings, device: torch.device) -> None:
+    def __init__(
+        self,
+        edge_index: torch.Tensor,
+        nodes: int,
+        settings: Settings,
+        device: torch.device,
+        edge_weight: torch.Tensor | None = None,
+    ) -> None:
         self.nodes = nodes
         self.degree = torch.bincount(edge_index[1], minlength=nodes).to(device)
         self._settings, self._device = settings, device
         weight: torch.Tensor | None = None
         if settings.gnn in ("gcn", "appnp"):
             # Normalised over the whole graph, so that a row does not depend on which neighbourhood it is computed in.
-            edge_index, weight = gcn_norm(edge_index, num_nodes=nodes, dtype=settings.dtype)
+            given = None if edge_weight is None else edge_weight.to(settings.dtype)
+            edge_index, weight = gcn_norm(edge_index, given, num_nodes=nodes, dtype=settings.dtype)
+        elif edge_weight is not None:
+            raise ConfigError(
+                f"gnn = {settings.gnn} does not use edge weights",
+                expected="gcn or appnp",
+                hint="leave the weight column out of [data.columns], or agree on another gnn",
+            )
         order = torch.argsort(edge_index[1], stable=True)  # sorted by target, as the LSTM aggregator wants them
         self._edge_index = edge_index[:, order].to(device)
         self._edge_weight = None if weight is None else weight[order].to(device)

@@ -47,7 +47,7 @@ class InitialEmbedding(Protocol):
 
 def structural_features(holding: Holding) -> torch.Tensor:
     """What a holder without columns can say of a node by itself: that it is there, and how many edges it has."""
-    degree = torch.bincount(holding.edge_index[1], minlength=holding.nodes).double()
+    degree = torch.bincount(holding.edge_index[1], minlength=holding.size).double()
     return torch.stack([torch.ones_like(degree), degree.log1p()], dim=1)
 
 

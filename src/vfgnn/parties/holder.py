@@ -14,7 +14,7 @@ from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding
-from vfgnn.errors import ProtocolError
+from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
@@ -59,8 +59,8 @@ class Holder:
             ledger=ledger or Ledger(),
         )
         # From here on the true edges are nowhere: all that is computed follows from the noised ones.
-        if holding.edge_index.shape[1]:
-            holding = Holding(x=holding.x, edge_index=self.publisher.edges(holding.edge_index, holding.nodes))
+        if holding.edge_index.shape[1] and settings.privacy.edge_epsilon is not None:
+            holding = _with_noised_edges(holding, self.publisher)
         self._edge_index = holding.edge_index
         self.pair_counts: dict[str, int] = {}
         with randomness.initialising(seed):
@@ -69,7 +69,8 @@ class Holder:
             self.gnn = LocalGnn(settings, own_module)
             modules += [self.gnn] if self._publishes else []
         self.modules = nn.ModuleList(modules).to(self._device)
-        self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, self._device)
+        self._local = holding.local  # rows of h0 beyond the common nodes; never published
+        self._graph = LocalGraph(holding.edge_index, holding.size, settings, self._device, holding.edge_weight)
         self._optimiser = LocalOptimiser(self.modules.parameters(), settings)
         self._around: list[tuple[torch.Tensor | None, list[Neighbourhood]]] = []
         self._h0: torch.Tensor | None = None
@@ -83,6 +84,12 @@ class Holder:
         settings = self.federation.settings
         if not self.federation.collaborative:
             return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device)
+        if holding.local:
+            raise ConfigError(
+                "local neighbours cannot be kept with collaborative initial embeddings",
+                expected="initial_embedding = individual",
+                hint="in the joint layer a row that only one holder knows would give the weights away",
+            )
         refuse_leak(self.federation, self.channel.party, holding.x)
         layer = JointLayer(self.federation, self.channel, holding.x, seed=seed, device=self._device)
         return CollaborativeEmbedding(layer, settings.dtype)
@@ -164,12 +171,14 @@ class Holder:
         h_local: torch.Tensor = self.gnn(h0, around)
         if self.federation.settings.combine != "confidence":
             return h_local
-        degree = self._graph.degree if rows is None else self._graph.degree[rows]
+        degree = self._graph.degree[: len(h_local)] if rows is None else self._graph.degree[rows]
         weight = confidence_weight(degree, self.federation.settings.confidence_degree)
         return h_local * weight.to(h_local.dtype)[:, None]
 
     def _neighbourhoods(self, rows: torch.Tensor | None, step: Step | None) -> list[Neighbourhood]:
         """Computed once for each set of rows, unless neighbours are sampled anew in each step."""
+        if rows is None and self._local:
+            rows = torch.arange(self.federation.nodes)
         rows = None if rows is None else rows.to(self._device)
         if step is not None and self._graph.sampled:
             return self._graph.around(rows, self._sampling)
@@ -233,6 +242,7 @@ class Holder:
         noised[self._best_release["rows"]] = self._best_release["noised"].to(noised)
         classes = self.rows.classes_of(fresh)
         noised[fresh] = self.publisher.rows(h_local[fresh], classes, None)
+        self._best_release = {"rows": torch.arange(len(noised)), "noised": noised.cpu()}  # for any later prediction
         return noised
 
     def state(self) -> State:
@@ -262,3 +272,13 @@ class Holder:
     def close(self) -> None:
         """End what the joint layer computes ahead."""
         self.features.close()
+
+
+def _with_noised_edges(holding: Holding, publisher: Publisher) -> Holding:
+    if holding.local or holding.edge_weight is not None:
+        raise ConfigError(
+            "edges with weights, or to nodes that only this holder knows, cannot be noised",
+            expected="edge_epsilon without weights and without keep_local_neighbours",
+            hint="randomised response hides whether two common nodes are connected, and nothing else",
+        )
+    return Holding(x=holding.x, edge_index=publisher.edges(holding.edge_index, holding.nodes))

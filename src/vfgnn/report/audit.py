@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from vfgnn.config import Federation
 from vfgnn.errors import LogRefused
 from vfgnn.message_log import Entry, read_entries, seal_path
+from vfgnn.messages import Kind
 from vfgnn.parties import schedule
 from vfgnn.transport import certificates
 
@@ -41,10 +42,16 @@ class Audit:
         return sum(line.messages for line in self.lines if not line.declared)
 
 
-def audit(folder: Path, party: str, federation: Federation, certificate: str | None) -> Audit:
-    """Read and check one party's log; an altered one is refused."""
+def audit(
+    folder: Path,
+    party: str,
+    federation: Federation,
+    certificate: str | None,
+    alignment: Iterable[tuple[Kind, str, str]] = (),
+) -> Audit:
+    """Read and check one party's log; an altered one is refused. `alignment`: what may be sent to align the nodes."""
     entries = list(read_entries(folder / "messages.jsonl"))
-    declared = _declared(federation)
+    declared = _declared(federation) | {(sender, receiver, str(kind)) for kind, sender, receiver in alignment}
     counts, sizes = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     for entry in entries:
         link = entry.sender, entry.receiver, entry.kind
@@ -64,6 +71,7 @@ def _declared(federation: Federation) -> set[tuple[str, str, str]]:
     step = schedule.Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
     everything = [
         *schedule.setup_messages(federation),
+        *schedule.edge_messages(federation, dict.fromkeys(federation.holder_names, 0)),
         *schedule.forward_messages(federation, step, rows),
         *schedule.backward_messages(federation, rows),
         *schedule.predict_messages(federation),

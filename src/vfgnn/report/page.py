@@ -15,6 +15,7 @@ from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry, read_entries
 from vfgnn.report import charts
 from vfgnn.report.audit import Audit, audit, disagreements
+from vfgnn.run.aligning import kinds
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6678; --line: #d7dde6; --back: #fff; --card: #f6f8fb; }
@@ -78,7 +79,7 @@ def make_page(folders: Sequence[Path]) -> str:
         raise DataError("folders of different runs", expected="run folders of the parties of one run")
     federation = kept[0].file.federation("report")
     audits = [
-        audit(one.folder, one.party, federation, one.file.parties[one.party].certificate)
+        audit(one.folder, one.party, federation, one.file.parties[one.party].certificate, kinds(one.file, federation))
         for one in kept
         if (one.folder / "messages.jsonl").is_file()
     ]
@@ -119,7 +120,7 @@ def _head(kept: Sequence[Kept]) -> str:
     leader = next((one for one in kept if "outcome" in one.about), None)
     cards = [
         ("holders", len(file.holders)),
-        ("nodes", f"{file.nodes:,}"),
+        ("nodes", f"{int(str(first.about.get('nodes') or file.nodes or 0)):,}"),
         ("epochs", len(leader.metrics) - 1 if leader is not None else "-"),
         ("sent by these parties", charts.size(sum(_sent(one) for one in kept))),
     ]

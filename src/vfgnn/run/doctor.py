@@ -16,7 +16,8 @@ from websockets.asyncio.connection import Connection
 
 from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
-from vfgnn.run.party import capacities, load_data
+from vfgnn.run.own_data import load_data
+from vfgnn.run.party import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint, NotThere
 from vfgnn.transport.wire import Hello
@@ -94,8 +95,13 @@ def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
         if name != own.name and peer.certificate is not None:
             yield from _listed_certificate(name, peer.certificate)
     try:
-        data = load_data(file.federation("doctor"), own)
-        found = "none, as it should be" if data.holding is None else f"{data.holding}, {data.labels or 'no labels'}"
+        data = load_data(file, own)
+        found = f"{data.holding}, {data.labels or 'no labels'}"
+        if data.tables is not None:
+            tables = data.tables
+            found = f"{tables.nodes}, {tables.edges or 'no edges'}, {tables.labels or 'no labels'}"
+        elif data.holding is None:
+            found = "none, as it should be"
         yield Finding("data", "ok", found)
     except VfgnnError as error:
         yield _fault("data", error)
@@ -161,7 +167,7 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
     except ConfigError as error:
         findings.append(_fault("port", error))
     deadline = time.monotonic() + wait_s
-    peers = list(capacities(file.federation("doctor"), me))
+    peers = list(capacities(file, me))
     findings += await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
     await asyncio.sleep(max(0.0, deadline - time.monotonic()))  # others may still want to ask
     if server is not None:

@@ -20,9 +20,11 @@ from vfgnn.message_log import MessageLog
 from vfgnn.parties import loop, schedule
 from vfgnn.parties.schedule import Step
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.run import aligning
 from vfgnn.run.device import choose_device
 from vfgnn.run.folder import RunFolder
 from vfgnn.run.module import load_module
+from vfgnn.run.own_data import OwnData, load_data
 from vfgnn.transport import certificates, tls
 from vfgnn.transport.connection import Capacity, brief
 from vfgnn.transport.endpoint import Endpoint
@@ -30,20 +32,11 @@ from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
 
 if TYPE_CHECKING:
-    from vfgnn.data.holdings import Holding, Labels
     from vfgnn.model.cg1_edges import OwnModule
     from vfgnn.privacy.ledger import Ledger
     from vfgnn.privacy.statement import Statement
 
 OnEpoch = Callable[[EpochMetrics], None]
-
-
-@dataclass(frozen=True)
-class OwnData:
-    """What a holder brings; a server and a dealer bring nothing."""
-
-    holding: "Holding | None" = None
-    labels: "Labels | None" = None
 
 
 def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False, fresh: bool = False) -> Outcome | None:
@@ -54,7 +47,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
     federation = file.federation("before the run")
     torch.set_num_threads(party.threads or torch.get_num_threads())
     Endpoint(file, party)  # refuses a key or certificate that cannot be used before anything is written
-    data = load_data(federation, party)
+    data = load_data(file, party)
     folder = RunFolder(party.run_folder, party.name, fresh=fresh)
     logs.configure(party.name, file=folder.log, as_json=log_json)
     if party.insecure_seed is not None:
@@ -65,7 +58,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
         federation=federation.digest,
         scheduled=schedule.checkpoint_steps(federation, file.checkpoint_every),
     )
-    ledger = None if data.holding is None or federation.settings.privacy.off else _open_ledger(federation, party, data)
+    ledger = None if party.data is None or federation.settings.privacy.off else _open_ledger(federation, party, data)
     running = RunningParty(file, party, data, folder, kept, MessageLog(folder.messages), ledger)
     try:
         outcome = running.train()
@@ -74,10 +67,12 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
         folder.end(running.traffic, outcome=None, error=reason)
         logs.event("run failed", reason=brief(error))
         raise
+    federation, data = file.federation("after the run", running.nodes), running.data
+    folder.note("nodes", federation.nodes)
     _note_leak(federation, party.name, data, folder, running.last_step)
     if ledger is not None:
         folder.note("privacy", _stated(federation, party, data, ledger).to_json())
-    running.log.seal(lambda content: certificates.sign(content, party.key, tls.passphrase_of(party), party.certificate))
+    seal(running.log, party)
     folder.end(running.traffic, outcome=outcome, error=None)
     logs.event("run ended", **{} if outcome is None else {"test_accuracy": round(outcome.test_accuracy, 4)})
     return outcome
@@ -94,6 +89,7 @@ class RunningParty:
     kept: Checkpoints
     log: MessageLog
     ledger: "Ledger | None" = None
+    nodes: int | None = None  # where they are found out at the start
     traffic: Traffic = field(default_factory=Traffic)
     last_step: int | None = None
 
@@ -116,7 +112,8 @@ class RunningParty:
     def _already_over(self) -> Outcome | None:
         """This party was killed after its final state was on disk, and the others have gone: nothing is missing."""
         logs.event("the run had ended before this party was killed")
-        federation = self.file.federation("over")
+        self._find_nodes(None, self.kept.run)
+        federation = self.file.federation("over", self.nodes)
         nowhere = InMemoryNetwork().channel(self.party.name)
         made = make_party(federation, self.party, nowhere, self.data, self.folder.add_metrics, self.ledger)
         made.load(self.kept.load(schedule.end_step(federation)))
@@ -127,7 +124,7 @@ class RunningParty:
 
     def _attempt(self, wait_s: float, key: str) -> Outcome | None:
         endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
-        sizes = capacities(self.file.federation("sizes"), self.party.name)
+        sizes = capacities(self.file, self.party.name)
         network = Network(endpoint, sizes, on_event=logs.event)
         try:
             start = network.open(wait_s=wait_s, key=key)
@@ -156,7 +153,8 @@ class RunningParty:
         logs.event("run goes on" if resumes else "run begins", run=start.run, step=start.step)
         channel = Channel(self.party.name, network, log=self.log, start=start.start)
         channel.traffic = self.traffic
-        federation = self.file.federation(start.start)
+        self._find_nodes(None if resumes else channel, start.run)
+        federation = self.file.federation(start.start, self.nodes)
         made = make_party(federation, self.party, channel, self.data, self.folder.add_metrics, self.ledger)
         if resumes:
             made.load(self.kept.load(start.step))
@@ -166,6 +164,18 @@ class RunningParty:
         loop.train(made, begin=start.step, watch=watch)
         outcome: Outcome | None = getattr(made, "outcome", None)  # the label holder's
         return outcome
+
+    def _find_nodes(self, channel: Channel | None, run: str | None) -> None:
+        """Where holders bring tables: with the others when a run begins (`channel`), later as they were then."""
+        if self.file.alignment is None:
+            return
+        if channel is None:
+            self.nodes, rows = aligning.kept(self.folder.path, run, self.data)
+        else:
+            self.nodes, rows = aligning.align(self.file, self.party.name, channel, self.data)
+            aligning.keep(self.folder.path, run or "", self.nodes, rows, self.data)
+            logs.event("nodes aligned", nodes=self.nodes)
+        self.data = aligning.over(self.file, self.data, rows)
 
     def _keep(self, made: loop.Party, number: int, network: Network) -> None:
         self.kept.remember(number, made.state())
@@ -237,9 +247,15 @@ def _stated(federation: Federation, party: PartyFile, data: OwnData, ledger: "Le
     from vfgnn.privacy.input_perturbation import pairs_of
     from vfgnn.privacy.statement import statement
 
-    edges = None if data.holding is None else len(pairs_of(data.holding.edge_index))
+    edges = None if data.holding is None else len(pairs_of(data.holding.edge_index))  # known once they are aligned
     spent = None if ledger is None else ledger.releases
     return statement(federation, spent=spent, edges=edges, labels=party.name == federation.label_holder)
+
+
+def seal(log: MessageLog, party: PartyFile) -> None:
+    """Sign a message log with this party's key: nothing more will be written to it."""
+    log.seal(lambda content: certificates.sign(content, party.key, tls.passphrase_of(party), party.certificate))
+    log.close()
 
 
 def _note_leak(federation: Federation, name: str, data: OwnData, folder: RunFolder, steps: int | None) -> None:
@@ -253,31 +269,11 @@ def _note_leak(federation: Federation, name: str, data: OwnData, folder: RunFold
         folder.note("leak_meter", {"revealed": read.revealed_dimensions, "rank": read.rank, "share": read.share})
 
 
-def load_data(federation: Federation, party: PartyFile) -> OwnData:
-    """A holder's own files, held against what the federation file declares of it."""
-    if party.name in (SERVER, DEALER):
-        if party.data is not None:
-            raise ConfigError(f"the {party.name} has data", expected="no [data] in its party.toml: it may hold none")
-        return OwnData()
-    leads = party.name == federation.label_holder
-    if party.data is None or (party.data.labels is None) == leads:
-        wanted = "holding and labels" if leads else "holding, and no labels (another party has them)"
-        raise ConfigError("other data than the role needs", expected=f"[data] with {wanted}", where="party.toml")
-    from vfgnn.data import prepared
-
-    holding = prepared.load_holding(party.data.holding)
-    prepared.check_declared(federation, party.name, holding)
-    if party.data.labels is None:
-        return OwnData(holding)
-    labels = prepared.load_labels(party.data.labels)
-    prepared.check_declared_labels(federation, labels)
-    return OwnData(holding, labels)
-
-
-def capacities(federation: Federation, me: str) -> dict[str, Capacity]:
+def capacities(file: FederationFile, me: str) -> dict[str, Capacity]:
     """The peers this party has anything to do with, and how much may wait for either side: two steps' messages."""
     found: dict[str, Capacity] = {}
-    for (sender, receiver), (messages, largest) in schedule.links(federation).items():
+    everything = [*schedule.links(file.federation("sizes")).items(), *aligning.links(file).items()]
+    for (sender, receiver), (messages, largest) in everything:
         if me in (sender, receiver):
             peer = receiver if sender == me else sender
             known = found.get(peer, Capacity(0, 0))

@@ -20,6 +20,7 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Declared, total_bytes
 from vfgnn.parties import schedule
 from vfgnn.parties.schedule import Rows
+from vfgnn.run.own_data import OwnData
 from vfgnn.run.simulate import build
 
 WARM_UP, TIMED = 2, 4  # steps with the joint layer, then as many without it
@@ -199,8 +200,11 @@ def memory(federation: Federation) -> dict[str, int]:
     return needs
 
 
-def row_counts(federation: Federation, labels: Labels | None) -> tuple[int, int]:
+def row_counts(federation: Federation, data: OwnData) -> tuple[int, int]:
     """Training and validation rows: the label holder knows them, the others take a tenth of the nodes for each."""
-    if labels is not None:
-        return len(labels.train), len(labels.val)
+    if data.labels is not None:
+        return len(data.labels.train), len(data.labels.val)
+    if data.tables is not None and data.tables.labels is not None:
+        split = data.tables.labels.split
+        return int((split == 0).sum()), int((split == 1).sum())
     return max(1, federation.nodes // 10), max(1, federation.nodes // 10)

@@ -1,0 +1,89 @@
+"""The common order, compared before anybody trains on it.
+
+1. Each holder: digest = HMAC-SHA256 under the alignment key over its common ids in their order; to the label holder.
+2. The label holder compares all with its own. Only if they are equal, and there is a node, all hear how many there are.
+
+One round, 32 bytes from each holder and 8 to each party. A row that one holder has dropped or put in another place
+would train every model on wrong neighbours without anybody's notice; here it ends the run by name.
+"""
+
+import hmac
+from dataclasses import dataclass
+
+import pyarrow as pa
+import torch
+
+from vfgnn.alignment import schedule
+from vfgnn.alignment.schedule import Plan
+from vfgnn.channel import Channel
+from vfgnn.errors import DataError, ProtocolError
+from vfgnn.messages import Kind
+
+
+@dataclass(frozen=True, repr=False)
+class Aligned:
+    """Where a holder has the common ids."""
+
+    rows: torch.Tensor  # [nodes]: positions in its own id list, in the common order
+    digest: bytes  # 32 bytes, the same at all holders
+
+    def __repr__(self) -> str:
+        return f"Aligned(nodes={len(self.rows)})"
+
+
+def digest(ids: pa.Array, rows: torch.Tensor, key: bytes) -> bytes:
+    """Of the ids at `rows`, each after its length, so that no two lists read the same."""
+    common: list[bytes] = ids.take(pa.array(rows.numpy())).to_pylist()
+    return hmac.digest(key, b"".join(len(one).to_bytes(8, "little") + one for one in common), "sha256")
+
+
+def settle(channel: Channel, plan: Plan, aligned: Aligned) -> None:
+    """A holder's side: return if all have the same order.
+
+    Reveals: a digest of the order to the label holder; the number of common nodes to everyone.
+    """
+    nodes = len(aligned.rows)
+    channel.enter("alignment order", schedule.order(plan))
+    if channel.party == plan.label_holder:
+        _compare(channel, plan, aligned.digest)
+        _announce(channel, plan, nodes)
+    else:
+        payload = torch.frombuffer(bytearray(aligned.digest), dtype=torch.uint8)
+        channel.send(plan.label_holder, Kind.ORDER_DIGEST, payload)
+        _hear(channel, plan, nodes)
+
+
+def hear_count(channel: Channel, plan: Plan, *, expected: int | None = None) -> int:
+    """Everyone else's side: wait for the number of nodes; `expected` where this party knows it."""
+    channel.enter("alignment order", schedule.order(plan))
+    return _hear(channel, plan, expected)
+
+
+def _announce(channel: Channel, plan: Plan, nodes: int) -> None:
+    """Reveals: the number of common nodes to everyone."""
+    if not nodes:
+        raise DataError(
+            "the holders have no node in common",
+            expected="ids that all of them have",
+            got="none",
+            hint="check that all use the same kind of id, written the same way, and name the right key column",
+        )
+    for party in plan.others:
+        channel.send(party, Kind.NODE_COUNT, torch.tensor([nodes]))
+
+
+def _hear(channel: Channel, plan: Plan, expected: int | None) -> int:
+    nodes = int(channel.receive(plan.label_holder, Kind.NODE_COUNT))
+    least, most = (1, plan.max_ids) if expected is None else (expected, expected)
+    return schedule.possible(nodes, most, plan.label_holder, least=least)
+
+
+def _compare(channel: Channel, plan: Plan, own: bytes) -> None:
+    digests = {holder: channel.receive(holder, Kind.ORDER_DIGEST).numpy().tobytes() for holder in plan.other_holders}
+    differing = [holder for holder, one in digests.items() if not hmac.compare_digest(one, own)]
+    if differing:
+        raise ProtocolError(
+            "the holders' common nodes are not in the same order",
+            expected="the same ids in the same order at all holders",
+            got=f"a missing or misplaced row at {', '.join(differing)}, or at {plan.label_holder} itself",
+        )

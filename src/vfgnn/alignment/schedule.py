@@ -1,0 +1,202 @@
+"""Which messages alignment has, in which phase, from whom to whom, and how large: pure functions of names and counts.
+
+    opening      the key among the holders; how many ids each holder has, to whoever matches them
+    tokens       method "tokens": every holder's tokens to the server; how many are common, back
+    positions    method "tokens": where in its own list each holder finds them
+    request, setup, response
+                 method "psi": as many bytes as the PSI_SIZE before each of them said, in phases of their own
+    common       method "psi": how many ids are common; then their tokens
+    order        digests of the common order to the label holder; then, if all are equal, the number of nodes to all
+
+Each party enters the phases it has a part in, with the counts that concern it. Nothing private goes in or comes out.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from vfgnn.config import SERVER
+from vfgnn.errors import ConfigError, ProtocolError
+from vfgnn.messages import SEED, WORD, Declared, Kind
+
+TOKENS, PSI = "tokens", "psi"
+TOKEN_BYTES = 16
+DIGEST = (torch.uint8, (32,))
+COUNT = (WORD, (1,))
+PIECES = 16  # of one holder's ids: small enough that the last one hardly delays the end
+SMALLEST_PIECE = 1024  # ids; below, a piece is not worth its message
+ELEMENT_BYTES, FRAME_BYTES = 35, 16  # a curve point as protobuf writes it; the rest of a PSI message, at most
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who aligns, by which method: public and the same at all parties."""
+
+    method: str
+    holders: tuple[str, ...]
+    label_holder: str
+    others: tuple[str, ...]  # everyone but the label holder
+    max_ids: int  # no holder may have more
+
+    def __post_init__(self) -> None:
+        if self.method not in (TOKENS, PSI):
+            raise ConfigError("unknown way to align the nodes", expected=f"'{TOKENS}' or '{PSI}'", got=self.method)
+        if len(self.holders) < 2 or (self.method == PSI and len(self.holders) > 2):
+            raise ConfigError(
+                f"alignment by {self.method} is for another number of holders",
+                expected="2" if self.method == PSI else "2 or more",
+                got=str(len(self.holders)),
+                hint=f"'{TOKENS}' takes any number of holders from 2 on",
+            )
+        if self.label_holder not in self.holders or self.label_holder in self.others:
+            raise ConfigError("the label holder must be a holder, and not one of the others", got=self.label_holder)
+        if not set(self.other_holders) <= set(self.others):
+            raise ConfigError("the other holders must be among the others", expected=", ".join(self.other_holders))
+        if self.method == TOKENS and SERVER not in self.others:
+            raise ConfigError(f"alignment by {TOKENS} needs the server", expected=f"'{SERVER}' among the others")
+        if self.max_ids < 1:
+            raise ConfigError("max_ids must be at least 1", got=str(self.max_ids))
+
+    @property
+    def other_holders(self) -> tuple[str, ...]:
+        """All holders but the label holder."""
+        return tuple(name for name in self.holders if name != self.label_holder)
+
+    def matchers(self, holder: str) -> tuple[str, ...]:
+        """Who needs to know how many ids `holder` has."""
+        return (SERVER,) if self.method == TOKENS else tuple(name for name in self.holders if name != holder)
+
+
+def opening(plan: Plan) -> list[Declared]:
+    """The key, and counts of a fixed shape on which the later shapes depend."""
+    keys = [Declared(Kind.ALIGNMENT_KEY, plan.label_holder, holder, *SEED) for holder in plan.other_holders]
+    counts = [
+        Declared(Kind.ID_COUNT, holder, matcher, *COUNT) for holder in plan.holders for matcher in plan.matchers(holder)
+    ]
+    return keys + counts
+
+
+def tokens(plan: Plan, counts: Mapping[str, int]) -> list[Declared]:
+    """As many tokens as their holders said; a holder knows its own count, the server all."""
+    lists = [
+        Declared(Kind.TOKENS, holder, SERVER, torch.uint8, (possible(count, plan.max_ids, holder), TOKEN_BYTES))
+        for holder, count in counts.items()
+    ]
+    return lists + [Declared(Kind.COMMON_COUNT, SERVER, holder, *COUNT) for holder in plan.holders]
+
+
+def positions(plan: Plan, common: int) -> list[Declared]:
+    """One position for each common id."""
+    return [Declared(Kind.COMMON_POSITIONS, SERVER, holder, WORD, (common,)) for holder in plan.holders]
+
+
+def asker(plan: Plan, counts: Mapping[str, int]) -> str:
+    """The holder with fewer ids asks: the other encrypts its own ids once and those of the asker once more."""
+    for holder, count in counts.items():
+        possible(count, plan.max_ids, holder)
+    return min((plan.label_holder, *plan.other_holders), key=lambda holder: counts[holder])
+
+
+def piece_counts(ids: int) -> list[int]:
+    """How many ids each piece has: while one end works on a piece, the other end works on the one before."""
+    pieces = min(PIECES, -(-ids // SMALLEST_PIECE))
+    share, more = divmod(ids, pieces)
+    return [share + 1] * more + [share] * (pieces - more)
+
+
+def psi_size(sender: str, receiver: str) -> list[Declared]:
+    """Goes before each PSI message."""
+    return [Declared(Kind.PSI_SIZE, sender, receiver, *COUNT)]
+
+
+def psi_message(kind: Kind, sender: str, receiver: str, *, size: int, ids: int) -> list[Declared]:
+    """A serialised message over `ids` ids, as long as its sender said."""
+    most = most_bytes(ids)
+    if not 0 < size <= most:
+        raise ProtocolError(
+            "a PSI message of no possible size",
+            expected=f"1 to {most} bytes for {ids} ids",
+            got=str(size),
+            where=sender,
+        )
+    return [Declared(kind, sender, receiver, torch.uint8, (size,))]
+
+
+def most_bytes(ids: int) -> int:
+    """Upper bound of a PSI message over that many ids."""
+    return ELEMENT_BYTES * ids + FRAME_BYTES
+
+
+def common_count(sender: str, receiver: str) -> list[Declared]:
+    """How many ids the asker has found to be common."""
+    return [Declared(Kind.COMMON_COUNT, sender, receiver, *COUNT)]
+
+
+def common_tokens(sender: str, receiver: str, common: int) -> list[Declared]:
+    """One token for each of them."""
+    return [Declared(Kind.COMMON_TOKENS, sender, receiver, torch.uint8, (common, TOKEN_BYTES))]
+
+
+def order(plan: Plan) -> list[Declared]:
+    """All digests come in before the number of nodes goes out."""
+    leader = plan.label_holder
+    digests = [Declared(Kind.ORDER_DIGEST, holder, leader, *DIGEST) for holder in plan.other_holders]
+    return digests + [Declared(Kind.NODE_COUNT, leader, party, *COUNT) for party in plan.others]
+
+
+def possible(count: int, most: int, sender: str, *, least: int = 1) -> int:
+    """The count, or an error that names who said it."""
+    if not least <= count <= most:
+        raise ProtocolError("a count that cannot be", expected=f"{least} to {most}", got=str(count), where=sender)
+    return count
+
+
+def kinds(
+    *, method: str, holders: tuple[str, ...], label_holder: str, others: tuple[str, ...]
+) -> set[tuple[Kind, str, str]]:
+    """All that may ever be sent: (kind, sender, receiver)."""
+    plan = Plan(method, holders, label_holder, others, max_ids=1)
+    return {(message.kind, message.sender, message.receiver) for phase in _largest(plan) for message in phase}
+
+
+def links(
+    *, method: str, holders: tuple[str, ...], label_holder: str, others: tuple[str, ...], max_ids: int
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """Every directed link: the most messages that one phase puts on it, and the bytes of the largest: upper bounds.
+
+    A PSI exchange counts as one phase, so that the asker need not wait before the other end is ready to read.
+    """
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for phase in _largest(Plan(method, holders, label_holder, others, max_ids)):
+        counts = Counter((message.sender, message.receiver) for message in phase)
+        for message in phase:
+            link = message.sender, message.receiver
+            most, largest = found.get(link, (0, 0))
+            found[link] = max(most, counts[link]), max(largest, message.bytes)
+    return found
+
+
+def _largest(plan: Plan) -> Iterator[list[Declared]]:
+    """Every phase, with as many ids as there may be."""
+    yield opening(plan)
+    if plan.method == TOKENS:
+        yield tokens(plan, dict.fromkeys(plan.holders, plan.max_ids))
+        yield positions(plan, plan.max_ids)
+    else:
+        yield from (_largest_psi(plan, asks) for asks in plan.holders)
+    yield order(plan)
+
+
+def _largest_psi(plan: Plan, asks: str) -> list[Declared]:
+    (answers,) = plan.matchers(asks)
+    pieces = piece_counts(plan.max_ids)
+    exchanged = [(Kind.PSI_REQUEST, asks, answers, ids) for ids in pieces]
+    exchanged += [(Kind.PSI_SETUP, answers, asks, plan.max_ids)]
+    exchanged += [(Kind.PSI_RESPONSE, answers, asks, ids) for ids in pieces]
+    messages = common_count(asks, answers) + common_tokens(asks, answers, plan.max_ids)
+    for kind, sender, receiver, ids in exchanged:
+        messages += psi_size(sender, receiver)
+        messages += psi_message(kind, sender, receiver, size=most_bytes(ids), ids=ids)
+    return messages

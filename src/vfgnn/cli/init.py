@@ -1,0 +1,106 @@
+"""`vfgnn init`: each party's own file, and the federation's public one."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vfgnn.cli import options
+from vfgnn.errors import ConfigError
+
+app = typer.Typer(help="Write party.toml and federation.toml, with comments.", no_args_is_help=True)
+
+
+def _ask(question: str, given: str | None, option: str) -> str:
+    """What was not given as a flag is asked, where somebody can answer."""
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise ConfigError(f"nobody is there to ask: {question}", expected=option)
+    return str(typer.prompt(question))
+
+
+@app.command()
+def party(
+    name: Annotated[str, typer.Argument(help="This party's name; 'server' and 'dealer' are those two.")],
+    folder: Annotated[Path, typer.Option(help="Where its key is, and both files go.")] = Path(),
+    address: Annotated[str | None, typer.Option(help="host:port that the others dial; 'none' behind a NAT.")] = None,
+    nodes: Annotated[str | None, typer.Option(help="Holders: table of ids and features, CSV or Parquet.")] = None,
+    edges: Annotated[Path | None, typer.Option(help="Holders: table of pairs of ids.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="The label holder: table of ids and classes.")] = None,
+    id_column: Annotated[str | None, typer.Option("--id", help="Column of ids. Default: id.")] = None,
+    source: Annotated[str | None, typer.Option(help="Column of edges. Default: source.")] = None,
+    target: Annotated[str | None, typer.Option(help="Column of edges. Default: target.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of edges. Default: no weights.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of labels. Default: label.")] = None,
+    split: Annotated[str | None, typer.Option(help="Column of labels with train, val, test.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of labels: oldest train, newest test.")] = None,
+    drop: Annotated[str | None, typer.Option(help="Node columns that are no features, comma-separated.")] = None,
+) -> None:
+    """Write this party's own party.toml, and a card with what the others may know of it.
+
+    Reads the tables to count columns; the card has counts, the address and the certificate, no values.
+
+    Example: `vfgnn init party bank --address bank.example:7001 --nodes accounts.csv --edges transfers.csv`
+    """
+    from vfgnn.config import DEALER, SERVER
+    from vfgnn.run.init import write_party
+
+    reached = _ask("address (host:port) that the others dial, or none", address, "--address")
+    table = None if name in (SERVER, DEALER) else Path(_ask("table of nodes", nodes, "--nodes"))
+    given = {
+        "id": id_column,
+        "source": source,
+        "target": target,
+        "weight": weight,
+        "label": label,
+        "split": split,
+        "time": time,
+        "drop": None if drop is None else options.parse_list(drop),
+    }
+    columns: dict[str, object] = {key: value for key, value in given.items() if value is not None}
+    own, card = write_party(
+        folder,
+        name,
+        address=None if reached == "none" else reached,
+        nodes=table,
+        edges=edges,
+        labels=labels,
+        columns=columns,
+    )
+    typer.echo(f"{own}\n    stays here")
+    typer.echo(f"{card}\n    goes to whoever writes the federation file")
+
+
+@app.command()
+def federation(
+    cards: Annotated[list[Path], typer.Argument(help="The cards of all parties: NAME.card.toml.")],
+    out: Annotated[Path, typer.Option(help="The public file.")] = Path("federation.toml"),
+    mode: Annotated[str, typer.Option(help="individual, or collaborative: h0 under secret sharing.")] = "individual",
+    alignment: Annotated[str | None, typer.Option(help="tokens or psi. Default: psi for two holders.")] = None,
+    max_ids: Annotated[int, typer.Option(help="No holder may have more ids.", min=1)] = 1_000_000,
+    keep_local_neighbours: Annotated[
+        bool, typer.Option(help="Keep nodes that only one holder has in its graph.")
+    ] = False,
+    settings: options.Set = None,
+) -> None:
+    """Write the public federation.toml from everybody's cards.
+
+    Example: `vfgnn init federation bank.card.toml telecom.card.toml server.card.toml --out federation.toml`
+    """
+    from vfgnn.run.init import read_card, write_federation_file
+
+    file = write_federation_file(
+        out,
+        [read_card(path) for path in cards],
+        mode=mode,
+        method=alignment,
+        max_ids=max_ids,
+        keep_local_neighbours=keep_local_neighbours,
+        settings=options.parse_settings(settings),
+    )
+    typer.echo(f"{out}: {', '.join(file.parties)}; labels at {file.label_holder}")
+    typer.echo(
+        "    give it to all parties; each runs `vfgnn doctor` and then `vfgnn run` with it and its own party.toml"
+    )

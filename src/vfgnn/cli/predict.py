@@ -1,0 +1,42 @@
+"""`vfgnn predict`: the model of a finished run, asked again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def predict(
+    federation: Annotated[Path, typer.Argument(help="The public file, the same at all parties.")],
+    party: Annotated[Path, typer.Argument(help="This party's own file.")],
+    nodes: Annotated[
+        Path | None, typer.Option(help="Label holder: a table with the ids to predict. Default: all common nodes.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Label holder: where predictions go, .csv or .parquet.")] = None,
+) -> None:
+    """Predict with the model of a finished run. All parties run this; only the label holder learns the predictions.
+
+    Ids that not all holders have get no prediction, and the column `status` says why.
+
+    Example: `vfgnn predict federation.toml party.toml --nodes ask.csv --out predictions.csv`
+    """
+    import pyarrow.compute as pc
+
+    from vfgnn.errors import ConfigError
+    from vfgnn.files import load_federation, load_party
+    from vfgnn.run.predict import OK, Predictor, check_out, wanted_ids, write_table
+
+    file, own = load_federation(federation), load_party(party)
+    leads = own.name == file.label_holder
+    if leads != (out is not None) or (nodes is not None and not leads):
+        wanted = "--out (and --nodes) at the label holder" if leads else "neither --nodes nor --out: it learns nothing"
+        raise ConfigError(f"{own.name} cannot predict so", expected=wanted)
+    if out is not None:
+        check_out(out)
+    table = Predictor(file, own).predict(wanted_ids(own, nodes))
+    if table is None or out is None:
+        typer.echo("done; the label holder has the predictions")
+        return
+    write_table(table, out)
+    known = pc.sum(pc.equal(table["status"], OK)).as_py()
+    typer.echo(f"{out}: {known} of {table.num_rows} ids predicted")

@@ -1,0 +1,128 @@
+"""The first thing of a run on tables: which nodes there are (alignment/), kept in the party's own run folder.
+
+A run that goes on after a kill, and a prediction with its model, use the nodes that the run began with; tables that no
+longer have them in the same rows are refused.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from vfgnn.alignment import schedule
+from vfgnn.channel import Channel
+from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.errors import CheckpointRefused, ConfigError
+from vfgnn.files import Alignment, FederationFile
+from vfgnn.messages import Kind
+from vfgnn.run.own_data import OwnData
+
+KEPT = "alignment.safetensors"
+
+
+def align(file: FederationFile, name: str, channel: Channel, data: OwnData) -> tuple[int, torch.Tensor]:
+    """This party's part: the number of nodes and, at a holder, the rows of its own table in the common order."""
+    from vfgnn.alignment.align import align_holder, align_server, wait_for_count
+
+    how, federation = _how(file), file.federation("alignment")
+    holders, label_holder, others = federation.holder_names, federation.label_holder, federation.others
+    nothing = torch.empty(0, dtype=torch.int64)
+    if name in (SERVER, DEALER):
+        wait = align_server if name == SERVER else wait_for_count
+        nodes = wait(
+            channel,
+            method=how.method,
+            holders=holders,
+            label_holder=label_holder,
+            others=others,
+            max_ids=how.max_ids,
+        )
+        return nodes, nothing
+    if data.tables is None:
+        raise ConfigError("a holder without tables", expected="[data] nodes = ... in party.toml")
+    aligned = align_holder(
+        channel,
+        method=how.method,
+        holders=holders,
+        label_holder=label_holder,
+        others=others,
+        ids=data.tables.nodes.ids,
+        max_ids=how.max_ids,
+    )
+    return len(aligned.rows), aligned.rows
+
+
+def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) -> None:
+    """Write down which nodes this run has."""
+    order = "" if data.tables is None else data.tables.order_digest(rows)
+    temporary = folder / f"{KEPT}.tmp"
+    save_file(
+        {"rows": rows.contiguous()}, temporary, {"vfgnn": json.dumps({"run": run, "nodes": nodes, "order": order})}
+    )
+    temporary.replace(folder / KEPT)
+
+
+def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tensor]:
+    """The nodes that the run began with, found again in this holder's tables."""
+    path = folder / KEPT
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("vfgnn", "{}"))
+            rows = file.get_tensor("rows").clone()
+    except (OSError, ValueError) as error:
+        got = str(error).splitlines()[0]
+        raise CheckpointRefused("the nodes of this run cannot be read", got=got, where=str(path)) from None
+    if about["run"] != run:
+        raise CheckpointRefused("the nodes of another run", expected=str(run), got=str(about["run"]), where=str(path))
+    tables = data.tables
+    if tables is not None:
+        there = not len(rows) or int(rows.max()) < len(tables.nodes.ids)
+        if not there or tables.order_digest(rows) != about["order"]:
+            raise CheckpointRefused(
+                "the table of nodes has changed since this run began",
+                expected="the same ids in the same rows",
+                where=str(path),
+                hint="restore the table, or begin a new run with --fresh at all parties",
+            )
+    return int(about["nodes"]), rows
+
+
+def over(file: FederationFile, data: OwnData, rows: torch.Tensor) -> OwnData:
+    """A holder's data over the common nodes; everyone else's nothing."""
+    if data.tables is None:
+        return data
+    return data.tables.aligned(rows, local_neighbours=_how(file).keep_local_neighbours)
+
+
+def links(file: FederationFile) -> dict[tuple[str, str], tuple[int, int]]:
+    """Every directed link of the alignment: the most messages at a time, and the bytes of the largest."""
+    if file.alignment is None:
+        return {}
+    federation = file.federation("links")
+    return schedule.links(
+        method=file.alignment.method,
+        holders=federation.holder_names,
+        label_holder=federation.label_holder,
+        others=federation.others,
+        max_ids=file.alignment.max_ids,
+    )
+
+
+def kinds(file: FederationFile, federation: Federation) -> set[tuple[Kind, str, str]]:
+    """All that may ever be sent to align nodes: kind, sender, receiver."""
+    if file.alignment is None:
+        return set()
+    return schedule.kinds(
+        method=file.alignment.method,
+        holders=federation.holder_names,
+        label_holder=federation.label_holder,
+        others=federation.others,
+    )
+
+
+def _how(file: FederationFile) -> Alignment:
+    if file.alignment is None:
+        raise ConfigError("no alignment", expected="[alignment] in the federation file")
+    return file.alignment

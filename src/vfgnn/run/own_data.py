@@ -1,0 +1,147 @@
+"""What a holder brings to a run, from its own disk: tables with ids, or tensors that are aligned already.
+
+Read by the holder alone. A server and a dealer bring nothing, and this module is loaded at holders only where there is
+something to read.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from pydantic import ValidationError
+
+from vfgnn import randomness
+from vfgnn.config import DEALER, SERVER, Federation, explain
+from vfgnn.errors import ConfigError, DataError
+from vfgnn.files import FederationFile, PartyFile
+
+if TYPE_CHECKING:
+    from vfgnn.data.holdings import Holding, Labels
+    from vfgnn.data.tables import Columns, EdgeTable, LabelTable, NodeTable
+
+
+@dataclass(frozen=True)
+class OwnTables:
+    """A holder's tables, in its own order of nodes."""
+
+    nodes: "NodeTable"
+    edges: "EdgeTable | None"
+    labels: "LabelTable | None"
+
+    def aligned(self, rows: torch.Tensor, *, local_neighbours: bool) -> "OwnData":
+        """The same over the common nodes: `rows` of the node table, in the common order."""
+        from vfgnn.data.tables import holding_of
+
+        holding = holding_of(self.nodes, self.edges, rows, local_neighbours=local_neighbours)
+        return OwnData(holding, None if self.labels is None else self._labels(rows), self)
+
+    def _labels(self, rows: torch.Tensor) -> "Labels":
+        from vfgnn.data.holdings import Labels
+
+        found = self.labels
+        if found is None:
+            raise DataError("no labels")
+        y = torch.full((len(self.nodes.ids),), -1)
+        part = torch.full((len(self.nodes.ids),), -1)
+        y[found.rows], part[found.rows] = found.y, found.split.long()
+        y, part = y[rows], part[rows]
+        train, val, test = ((part == number).nonzero()[:, 0] for number in range(3))
+        return Labels(y=y, train=train, val=val, test=test, classes=len(found.classes))
+
+    def order_digest(self, rows: torch.Tensor) -> str:
+        """For this holder's own folder: which ids stand in which order."""
+        import pyarrow as pa
+
+        common = self.nodes.ids.take(pa.array(rows.numpy())).to_pylist()
+        return hashlib.sha256("\x00".join(common).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """What a holder brings; a server and a dealer bring nothing. Tables become a holding once they are aligned."""
+
+    holding: "Holding | None" = None
+    labels: "Labels | None" = None
+    tables: OwnTables | None = None
+
+
+def load_data(file: FederationFile, party: PartyFile) -> OwnData:
+    """A holder's own files, held against what the federation file declares of it."""
+    federation, data = file.federation("load"), party.data
+    if party.name in (SERVER, DEALER):
+        if data is not None:
+            raise ConfigError(f"the {party.name} has data", expected="no [data] in its party.toml: it may hold none")
+        return OwnData()
+    leads = party.name == federation.label_holder
+    if data is None or (data.labels is None) == leads:
+        wanted = (
+            "nodes (or holding) and labels" if leads else "nodes (or holding), and no labels: another party has them"
+        )
+        raise ConfigError("other data than the role needs", expected=f"[data] with {wanted}", where="party.toml")
+    if (data.nodes is None) != (file.alignment is None):
+        wanted = (
+            "tables: nodes = ..." if data.nodes is None else "holding = ..., or an [alignment] in the federation file"
+        )
+        raise ConfigError("data of another kind than the federation file expects", expected=wanted, where="party.toml")
+    return _load_tables(federation, party) if data.holding is None else _load_prepared(federation, party)
+
+
+def _load_prepared(federation: Federation, party: PartyFile) -> OwnData:
+    from vfgnn.data import prepared
+
+    data = party.data
+    if data is None or data.holding is None:
+        raise ConfigError("no data", expected="[data] in party.toml")
+    holding = prepared.load_holding(data.holding)
+    prepared.check_declared(federation, party.name, holding)
+    if data.labels is None:
+        return OwnData(holding)
+    labels = prepared.load_labels(data.labels)
+    prepared.check_declared_labels(federation, labels)
+    return OwnData(holding, labels)
+
+
+def columns_of(party: PartyFile) -> "Columns":
+    """[data.columns], checked."""
+    from vfgnn.data.tables import Columns
+
+    try:
+        return Columns.model_validate({} if party.data is None else party.data.columns)
+    except ValidationError as error:
+        raise explain(error, "[data.columns] in party.toml", Columns) from None
+
+
+def read_tables(party: PartyFile) -> OwnTables:
+    """This holder's tables."""
+    from vfgnn.data import tables
+
+    data, columns = party.data, columns_of(party)
+    if data is None or data.nodes is None:
+        raise ConfigError("no tables", expected="[data] nodes = ... in party.toml")
+    nodes = tables.read_nodes(data.nodes, columns)
+    edges = None if data.edges is None else tables.read_edges(data.edges, columns, nodes)
+    labels = None
+    if data.labels is not None:
+        # The key only this party has: nobody else can tell from an id whether its label trains.
+        secret = randomness.derive_key(hashlib.sha256(party.key.read_bytes()).digest(), "label split")
+        labels = tables.read_labels(data.labels, columns, nodes, key=secret)
+    return OwnTables(nodes, edges, labels)
+
+
+def _load_tables(federation: Federation, party: PartyFile) -> OwnData:
+    found = read_tables(party)
+    shape = next(holder for holder in federation.holders if holder.name == party.name)
+    has_edges = found.edges is not None and len(found.edges.source) > 0
+    declared = [("features", shape.features, int(found.nodes.x.shape[1])), ("edges", shape.edges, has_edges)]
+    if found.labels is not None:
+        declared.append(("classes", federation.classes, len(found.labels.classes)))
+    for key, wanted, here in declared:
+        if wanted != here:
+            raise DataError(
+                f"the tables of {party.name} are not what the federation file declares",
+                expected=f"{key} = {wanted}",
+                got=f"{key} = {here}",
+                hint="`vfgnn init party` counts them anew; the federation file must stay the same at all parties",
+            )
+    return OwnData(tables=found)

@@ -1,0 +1,174 @@
+"""Tables in, predictions out: holders that bring ids, as processes."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.tables import federation_of_tables, vfgnn, write
+from vfgnn.data.tables import Columns, read_nodes
+from vfgnn.files import load_party
+from vfgnn.run import aligning
+from vfgnn.run.own_data import load_data
+from vfgnn.run.predict import NOT_SHARED, OK, UNKNOWN
+from vfgnn.run.processes import LocalProcesses
+
+
+def shared_ids(local, holders):
+    known = [set(read_nodes(local.folder / name / "nodes.csv", Columns()).ids.to_pylist()) for name in holders]
+    return set.intersection(*known)
+
+
+def run(local):
+    with LocalProcesses(local) as running:
+        running.wait()
+    return {name: json.loads((local.run_folder(name) / "run.json").read_text()) for name in local.names}
+
+
+def predict(local, *words):
+    """All parties at once; the output of the label holder, or what the first that failed said."""
+    children = {}
+    for name in local.names:
+        own = [str(word) for word in words] if name == local.file.label_holder else []
+        command = [
+            sys.executable,
+            "-m",
+            "vfgnn",
+            "predict",
+            str(local.federation_toml),
+            str(local.party_toml(name)),
+            *own,
+        ]
+        children[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = {name: child.communicate(timeout=120)[0] for name, child in children.items()}
+    assert {name: child.returncode for name, child in children.items()} == dict.fromkeys(children, 0), said
+    return said
+
+
+def rows_of(path):
+    with path.open() as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    local = federation_of_tables(tmp_path_factory.mktemp("tables") / "federation")
+    return local, run(local)
+
+
+def test_all_agree_on_the_common_nodes(trained):
+    local, about = trained
+    common = shared_ids(local, ("bank", "shop"))
+    assert {name: found["nodes"] for name, found in about.items()} == dict.fromkeys(local.names, len(common))
+    assert set(about["bank"]["outcome"]["scores"]) == {"accuracy", "f1", "auc", "average_precision"}
+
+
+def test_predictions_are_the_trained_models(trained, tmp_path):
+    local, about = trained
+    common, out = shared_ids(local, ("bank", "shop")), tmp_path / "predictions.csv"
+    predict(local, "--out", out)
+    found = rows_of(out)
+    assert set(found) == common and {row["status"] for row in found.values()} == {OK}
+    for row in found.values():
+        assert float(row["probability of bad"]) + float(row["probability of good"]) == pytest.approx(1.0)
+    labels = {one: row["label"] for one, row in rows_of(local.folder / "bank" / "labels.csv").items()}
+    party = load_party(local.party_toml("bank"))
+    data = load_data(local.file, party)
+    rows = load_file(party.run_folder / aligning.KEPT)["rows"]
+    test = aligning.over(local.file, data, rows).labels.test
+    ids = [data.tables.nodes.ids[int(row)].as_py() for row in rows[test]]
+    right = sum(found[one]["class"] == labels[one] for one in ids) / len(ids)
+    assert right == pytest.approx(about["bank"]["outcome"]["test_accuracy"])
+
+
+def test_ids_that_have_no_prediction_say_why(trained, tmp_path):
+    local, _ = trained
+    common = shared_ids(local, ("bank", "shop"))
+    one = sorted(common)[0]
+    write(tmp_path / "ask.csv", ["id"], [[one], ["only-bank-0"], ["nobody"], ["only-shop-0"], [one]])
+    out = tmp_path / "predictions.parquet"
+    predict(local, "--nodes", tmp_path / "ask.csv", "--out", out)
+    table = pyarrow.parquet.read_table(out)
+    assert table["status"].to_pylist() == [OK, NOT_SHARED, UNKNOWN, UNKNOWN, OK]
+    assert table["class"].to_pylist()[1:4] == [None] * 3
+
+
+def refused(*words):
+    result = subprocess.run([sys.executable, "-m", "vfgnn", *map(str, words)], capture_output=True, text=True)
+    assert result.returncode == 2, result.stderr
+    return result.stderr
+
+
+def test_a_model_of_another_federation_is_refused(trained, tmp_path):
+    local, _ = trained
+    text = local.federation_toml.read_text().replace("epochs = 20", "epochs = 21")
+    (tmp_path / "federation.toml").write_text(text)
+    said = refused("predict", tmp_path / "federation.toml", local.party_toml("shop"))
+    assert "checkpoint of another federation" in said
+
+
+def test_a_table_that_changed_since_the_run_is_refused(trained):
+    local, _ = trained
+    path = local.folder / "shop" / "nodes.csv"
+    before = path.read_text()
+    header, first, second, *rest = before.splitlines()
+    path.write_text("\n".join([header, second, first, *rest]) + "\n")
+    try:
+        assert "has changed since this run began" in refused("predict", local.federation_toml, local.party_toml("shop"))
+    finally:
+        path.write_text(before)
+
+
+def test_predict_before_a_run_is_refused(tmp_path):
+    local = federation_of_tables(tmp_path / "federation")
+    assert "no trained model" in refused("predict", local.federation_toml, local.party_toml("shop"))
+    assert "--out" in refused("predict", local.federation_toml, local.party_toml("bank"))
+
+
+def test_tables_that_are_not_as_declared_are_refused(tmp_path):
+    local = federation_of_tables(tmp_path / "federation")
+    path = local.folder / "shop" / "nodes.csv"
+    path.write_text(
+        "\n".join(line + ",1" if i else line + ",extra" for i, line in enumerate(path.read_text().splitlines()))
+    )
+    said = refused("run", local.federation_toml, local.party_toml("shop"))
+    assert "features = 2" in said and "features = 3" in said
+
+
+def test_the_dry_run_reads_tables(tmp_path):
+    local = federation_of_tables(tmp_path / "federation")
+    said = vfgnn("run", local.federation_toml, local.party_toml("bank"), "--dry-run")
+    assert "rounds per epoch" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("holders", "mode", "flags"),
+    [
+        (("bank", "shop", "phone"), "individual", ["--keep-local-neighbours"]),
+        (("bank", "shop", "phone", "rail"), "individual", []),
+        (("bank", "shop"), "collaborative", []),
+        (("bank", "shop", "phone"), "collaborative", []),
+    ],
+)
+def test_more_holders_and_both_modes(tmp_path, holders, mode, flags):
+    local = federation_of_tables(
+        tmp_path / "federation",
+        holders,
+        mode=mode,
+        dealer=mode == "collaborative",
+        flags=flags,
+        settings=["accept_h0_leak=true"],
+    )
+    about = run(local)
+    nodes = len(shared_ids(local, holders))
+    assert {found["nodes"] for found in about.values()} == {nodes}
+    out = tmp_path / "predictions.csv"
+    predict(local, "--out", out)
+    assert len(rows_of(out)) == nodes
+    assert torch.tensor(about["bank"]["outcome"]["test_accuracy"]) > 0.3
