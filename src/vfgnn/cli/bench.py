@@ -61,3 +61,30 @@ def epoch(
     )
     show_epoch_benchmark(Console(), result)
     options.write_json(json, asdict(result))
+
+
+@app.command()
+def load(
+    nodes: Annotated[int, typer.Option(help="Ids of each holder.", min=10)] = 1_000_000,
+    columns: Annotated[int, typer.Option(help="Numeric columns of each holder.", min=0)] = 20,
+    edges: Annotated[int, typer.Option(help="Edges of each holder.", min=0)] = 5_000_000,
+    holders: options.Holders = 2,
+    method: Annotated[str, typer.Option(help="tokens or psi.")] = "tokens",
+    json: options.Json = None,
+) -> None:
+    """Read made-up tables and find the common nodes: seconds and memory.
+
+    Example: `vfgnn bench load --nodes 1000000 --columns 20 --edges 5000000 --json load.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.bench.load import bench_load
+    from vfgnn.report.console import show_load_benchmark
+
+    console = Console()
+    with console.status("") as status:
+        result = bench_load(
+            nodes=nodes, columns=columns, edges=edges, holders=holders, method=method, on_stage=status.update
+        )
+    show_load_benchmark(console, result)
+    options.write_json(json, asdict(result))

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from vfgnn.bench.epoch import EpochBenchmark
 from vfgnn.bench.layer import LayerBenchmark
+from vfgnn.bench.load import LoadBenchmark
 from vfgnn.experiments.tables import TableRow
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
@@ -303,3 +304,20 @@ def show_layer_benchmark(console: Console, result: LayerBenchmark) -> None:
     console.print(table)
     online, offline, once = (size / 1e6 for size in (result.bytes_online, result.bytes_offline, result.bytes_setup))
     console.print(f"on all links: {online:.1f} MB online, {offline:.1f} MB from the dealer, {once:.1f} MB once per run")
+
+
+def show_load_benchmark(console: Console, result: LoadBenchmark) -> None:
+    """Seconds of each stage, and memory."""
+    size = f"{result.nodes:,} nodes x {result.columns} columns, {result.edges:,} edges"
+    table = Table(title=f"{result.holders} holders with {size} each, by {result.method}")
+    table.add_column("")
+    table.add_column("seconds", justify="right")
+    for name, seconds in (
+        ("read all tables", result.read_s),
+        ("align", result.align_s),
+        ("into the common order", result.order_s),
+        ("in all", result.total_s),
+    ):
+        table.add_row(name, f"{seconds:.1f}")
+    console.print(table)
+    console.print(f"{result.common:,} common nodes; {result.peak_bytes / 2**30:.1f} GiB at most, all parties together")
