@@ -68,34 +68,26 @@ def test_all_agree_on_the_common_nodes(trained):
     assert set(about["bank"]["outcome"]["scores"]) == {"accuracy", "f1", "auc", "average_precision"}
 
 
-def test_predictions_are_the_trained_models(trained, tmp_path):
+def test_predictions_are_the_trained_models_and_say_where_there_are_none(trained, tmp_path):
     local, about = trained
-    common, out = shared_ids(local, ("bank", "shop")), tmp_path / "predictions.csv"
-    predict(local, "--out", out)
-    found = rows_of(out)
-    assert set(found) == common and {row["status"] for row in found.values()} == {OK}
-    for row in found.values():
-        assert float(row["probability of bad"]) + float(row["probability of good"]) == pytest.approx(1.0)
-    labels = {one: row["label"] for one, row in rows_of(local.folder / "bank" / "labels.csv").items()}
+    common, out = sorted(shared_ids(local, ("bank", "shop"))), tmp_path / "predictions.parquet"
+    strangers = ["only-bank-0", "nobody", "only-shop-0", common[0]]
+    write(tmp_path / "ask.csv", ["id"], [[one] for one in [*common, *strangers]])
+    predict(local, "--nodes", tmp_path / "ask.csv", "--out", out)
+    table = pyarrow.parquet.read_table(out)
+    assert table["status"].to_pylist() == [OK] * len(common) + [NOT_SHARED, UNKNOWN, UNKNOWN, OK]
+    assert table["class"].to_pylist()[len(common) : -1] == [None] * 3
+    for row in table.to_pylist()[: len(common)]:
+        assert row["probability of bad"] + row["probability of good"] == pytest.approx(1.0)
     party = load_party(local.party_toml("bank"))
     data = load_data(local.file, party)
     rows = load_file(party.run_folder / aligning.KEPT)["rows"]
     test = aligning.over(local.file, data, rows).labels.test
     ids = [data.tables.nodes.ids[int(row)].as_py() for row in rows[test]]
-    right = sum(found[one]["class"] == labels[one] for one in ids) / len(ids)
+    labels = {one: row["label"] for one, row in rows_of(local.folder / "bank" / "labels.csv").items()}
+    said = dict(zip(table["id"].to_pylist(), table["class"].to_pylist(), strict=True))
+    right = sum(said[one] == labels[one] for one in ids) / len(ids)
     assert right == pytest.approx(about["bank"]["outcome"]["test_accuracy"])
-
-
-def test_ids_that_have_no_prediction_say_why(trained, tmp_path):
-    local, _ = trained
-    common = shared_ids(local, ("bank", "shop"))
-    one = sorted(common)[0]
-    write(tmp_path / "ask.csv", ["id"], [[one], ["only-bank-0"], ["nobody"], ["only-shop-0"], [one]])
-    out = tmp_path / "predictions.parquet"
-    predict(local, "--nodes", tmp_path / "ask.csv", "--out", out)
-    table = pyarrow.parquet.read_table(out)
-    assert table["status"].to_pylist() == [OK, NOT_SHARED, UNKNOWN, UNKNOWN, OK]
-    assert table["class"].to_pylist()[1:4] == [None] * 3
 
 
 def refused(*words):
