@@ -2,6 +2,7 @@
 
 import csv
 import json
+import random
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.e2e.test_kills import survive
 from tests.tables import federation_of_tables, vfgnn, write
 from vfgnn.data.tables import Columns, read_nodes
 from vfgnn.files import load_party
@@ -164,3 +166,13 @@ def test_more_holders_and_both_modes(tmp_path, holders, mode, flags):
     predict(local, "--out", out)
     assert len(rows_of(out)) == nodes
     assert torch.tensor(about["bank"]["outcome"]["test_accuracy"]) > 0.3
+
+
+@pytest.mark.slow
+def test_kills_during_alignment_and_training_change_no_node(tmp_path):
+    local = federation_of_tables(tmp_path / "federation", settings=["epochs=300", "patience=300"])
+    done = survive(local, 6, random.Random(3))
+    assert sum(done.values()) == 6
+    about = {name: json.loads((local.run_folder(name) / "run.json").read_text()) for name in local.names}
+    assert {found["nodes"] for found in about.values()} == {len(shared_ids(local, ("bank", "shop")))}
+    assert {found["state"] for found in about.values()} == {"finished"}
