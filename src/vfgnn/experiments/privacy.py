@@ -41,8 +41,13 @@ VARIANTS: dict[str, tuple[Change, Change]] = {
 }
 """All are post-processing, or fewer values to noise: the same epsilon."""
 
-EDGES: Change = {"layers": 6, "teleport": 0.1}
-"""Fewer hops over a list with false edges; chosen on validation nodes of partitions 1000 to 1002 at epsilon 8."""
+EDGES: dict[float, Change] = {
+    4.0: {"layers": 2, "teleport": 0.5},
+    6.0: {"layers": 1, "teleport": 0.5},
+    8.0: {"layers": 6, "teleport": 0.1},
+    10.0: {"layers": 6, "teleport": 0.1},
+}
+"""The more false edges, the fewer hops; chosen on validation nodes of partitions 1000 to 1002."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def noised_inputs(epsilon: float, what: str) -> Settings:
         privacy |= {"edge_epsilon": epsilon, "publish_noised_edges": True}
     if "labels" in what:
         privacy |= {"label_epsilon": epsilon}
-    changes = EDGES if "edges" in what else {}
+    changes = EDGES[epsilon] if "edges" in what else {}
     return Preset("best").settings(dataset=DATASET, overrides={**changes, "privacy": privacy})
 
 
