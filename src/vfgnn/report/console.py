@@ -245,14 +245,18 @@ PRIVACY_TABLES = {
     "privacy variants": "the same noise, otherwise used",
     "privacy of inputs": "noise on the inputs, once: epsilon is that of the whole run",
 }
-PRIVACY_HEADINGS = ("", "epsilon of a release", "accuracy", "paper", "difference", "exact total", "theorem's total")
+
+
+def _privacy_headings(table: str) -> tuple[str, ...]:
+    epsilon = "epsilon of the run" if table == "privacy of inputs" else "epsilon of a release"
+    return "", epsilon, "accuracy", "paper", "difference", "exact total", "theorem's total"
 
 
 def show_privacy_tables(console: Console, rows: Sequence[TableRow], seeds: int) -> None:
     """Accuracy beside the paper's, and the total beside the epsilon of one release."""
     for name, title in PRIVACY_TABLES.items():
         table = Table(title=f"{title} (Cora, 2 holders, {seeds} seeds)")
-        for i, heading in enumerate(PRIVACY_HEADINGS):
+        for i, heading in enumerate(_privacy_headings(name)):
             table.add_column(heading, justify="right" if i else "left")
         for row in rows:
             if row.table == name:
@@ -264,8 +268,9 @@ def markdown_privacy(rows: Sequence[TableRow]) -> str:
     """The same tables for README and docs."""
     parts = []
     for name, title in PRIVACY_TABLES.items():
-        lines = [f"**{title[0].upper()}{title[1:]}**", "", "| " + " | ".join(PRIVACY_HEADINGS) + " |"]
-        lines.append("|---" * len(PRIVACY_HEADINGS) + "|")
+        headings = _privacy_headings(name)
+        lines = [f"**{title[0].upper()}{title[1:]}**", "", "| " + " | ".join(headings) + " |"]
+        lines.append("|---" * len(headings) + "|")
         lines += ["| " + " | ".join(_privacy_cells(row)) + " |" for row in rows if row.table == name]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
