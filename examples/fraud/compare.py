@@ -45,13 +45,32 @@ ALWAYS: dict[str, object] = {
     "epochs": 200,
     "patience": 60,
 }
+# The best of 18 random points for each model, by the average precision of the validation accounts of three other
+# populations (generate.py --seed 1, 2 and 3): nothing that is reported with --seed 0 had a part in the choice.
+# By validation average precision over 18 random points each, on the populations of `generate.py --seed 1`, 2 and 3: no
+# account of seed 0, which results are reported for, had a part in the choice.
 CHOSEN: dict[str, dict[str, object]] = {
-    "bank alone": {},
-    "payments alone": {},
-    "telecom alone": {},
-    "federation": {},
-    "all in one place": {},
-}
+    "bank alone": {
+        "gnn": "sage_mean", "layers": 2, "dim": 16, "hidden_layers": 1, "dropout": 0.2, "learning_rate": 0.01,
+        "weight_decay": 0.005,
+    },
+    "payments alone": {
+        "gnn": "appnp", "layers": 2, "teleport": 0.2, "dim": 64, "hidden_layers": 0, "dropout": 0.2,
+        "learning_rate": 0.03, "weight_decay": 0.0005, "embedding_activation": "tanh",
+    },
+    "telecom alone": {
+        "gnn": "gcn", "layers": 2, "dim": 32, "hidden_layers": 1, "dropout": 0.2, "learning_rate": 0.003,
+        "weight_decay": 0.005,
+    },
+    "federation": {
+        "gnn": "sage_mean", "layers": 3, "dim": 64, "hidden_layers": 1, "dropout": 0.5, "learning_rate": 0.03,
+        "weight_decay": 0.0005, "combine": "mean",
+    },
+    "all in one place": {
+        "gnn": "sage_mean", "layers": 3, "dim": 32, "hidden_layers": 1, "dropout": 0.5, "learning_rate": 0.03,
+        "weight_decay": 0.0005,
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

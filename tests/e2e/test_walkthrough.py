@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -39,6 +40,10 @@ def test_the_walk_through_runs_as_written(tmp_path):
         assert len(statuses) == len(list(csv.DictReader(file)))
     assert statuses.count("ok") == about["nodes"] < len(statuses)
     assert "ready to run" in result.stdout
+    found = json.loads((home / "compare.json").read_text())
+    reached = {name: mean(one["average_precision"] for one in of["scores"]) for name, of in found.items()}
+    alone = max(value for name, value in reached.items() if name.endswith("alone"))
+    assert alone + 0.05 <= reached["federation"] <= reached["all in one place"]
     page = (home / "collaborative.html").read_text()
     assert "leak meter" in page and "not declared" not in page
     assert "not declared" not in (home / "report.html").read_text()

@@ -76,7 +76,7 @@ class CentralTraining:
             self.model = CentralModel(holding, labels.classes, settings, device, own=own, sparse=sparse).to(device)
         self._dropout = randomness.generator(seed, "dropout")
         self._sampling = randomness.generator(seed, "sampled neighbours")
-        self._graph = LocalGraph(holding.edge_index, holding.nodes, settings, device)
+        self._graph = LocalGraph(holding.edge_index, holding.size, settings, device, holding.edge_weight)
         needed = settings.publish == "needed"
         self._train_around = self._graph.around(labels.train.to(device) if needed else None)
         self._val_around = self._graph.around(labels.val.to(device) if needed else None)

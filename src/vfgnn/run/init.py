@@ -188,16 +188,16 @@ def default_settings(mode: str, classes: int) -> dict[str, object]:
     return {
         "initial_embedding": mode,
         "gnn": "sage_mean",
-        "layers": 2,
-        "dim": 32,
-        "combine": "concat",
-        "hidden_layers": 0,
+        "layers": 3,
+        "dim": 64,
+        "combine": "mean",
+        "hidden_layers": 1,
         "dropout": 0.5,
-        "learning_rate": 0.01,
+        "learning_rate": 0.03,
         "weight_decay": 0.0005,
         "joint_layer_epochs": 5,
-        "epochs": 150,
-        "patience": 50,
+        "epochs": 200,
+        "patience": 60,
         **rare,
     }
 
