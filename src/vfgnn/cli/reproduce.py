@@ -113,6 +113,110 @@ def _train(
         )
 
 
+def _study(
+    name: str,
+    seeds: int,
+    run_dir: Path,
+    workers: int | None,
+    data_dir: Path | None,
+    json: Path | None,
+    markdown: Path | None,
+) -> None:
+    """One of the smaller tables: train what is missing, show, write."""
+    from rich.console import Console
+
+    from vfgnn.experiments.studies import study_rows, study_tasks
+    from vfgnn.report.console import markdown_study, show_study
+
+    console, tasks = Console(), study_tasks(name, seeds)
+    notes = {task: f"{trials[0].model} {trials[0].proportion}" for task, trials in tasks.items()}
+    rows = study_rows(tasks, _train(console, notes, run_dir, data_dir, workers))
+    show_study(console, rows, seeds)
+    options.write_json(json, {"rows": [row.to_json() for row in rows]})
+    if markdown is not None:
+        markdown.write_text(markdown_study(rows))
+
+
+@app.command()
+def proportions(
+    seeds: Seeds = 5,
+    run_dir: RunDir = Path("runs/reproduce"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Markdown = None,
+) -> None:
+    """Table 3 (Q4): uneven shares of columns and edges, Cora.
+
+    Example: `vfgnn reproduce proportions --seeds 5 --json proportions.json`
+    """
+    _study("proportions", seeds, run_dir, workers, data_dir, json, markdown)
+
+
+@app.command()
+def holders(
+    seeds: Seeds = 5,
+    run_dir: RunDir = Path("runs/reproduce"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Markdown = None,
+) -> None:
+    """Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.
+
+    Example: `vfgnn reproduce holders --seeds 5 --json holders.json`
+    """
+    _study("holders", seeds, run_dir, workers, data_dir, json, markdown)
+
+
+@app.command()
+def aggregators(
+    seeds: Seeds = 5,
+    run_dir: RunDir = Path("runs/reproduce"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Markdown = None,
+) -> None:
+    """Mean, LSTM, Pooling, GCN, GAT and APPNP side by side, Cora.
+
+    Example: `vfgnn reproduce aggregators --seeds 5 --json aggregators.json`
+    """
+    _study("aggregators", seeds, run_dir, workers, data_dir, json, markdown)
+
+
+@app.command()
+def modes(
+    seeds: Seeds = 5,
+    run_dir: RunDir = Path("runs/reproduce"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Markdown = None,
+) -> None:
+    """Individual against collaborative, and fewer refreshes of the joint layer, Cora.
+
+    Example: `vfgnn reproduce modes --seeds 5 --json modes.json`
+    """
+    _study("modes", seeds, run_dir, workers, data_dir, json, markdown)
+
+
+@app.command()
+def sensitivity(
+    seeds: Seeds = 5,
+    run_dir: RunDir = Path("runs/reproduce"),
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Markdown = None,
+) -> None:
+    """Width d and depth K of the paper's model, Cora.
+
+    Example: `vfgnn reproduce sensitivity --seeds 5 --json sensitivity.json`
+    """
+    _study("sensitivity", seeds, run_dir, workers, data_dir, json, markdown)
+
+
 @app.command()
 def search(
     preset: options.Preset = "paper",

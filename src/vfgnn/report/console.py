@@ -276,6 +276,31 @@ def markdown_privacy(rows: Sequence[TableRow]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+STUDY_HEADINGS = ("", "holders", "shares", "accuracy", "paper", "difference")
+
+
+def _study_cells(row: TableRow) -> list[str]:
+    paper = "-" if row.paper is None else f"{row.paper:.3f}"
+    difference = "-" if row.paper is None else f"{row.mean - row.paper:+.3f}"
+    return [row.model, str(row.holders), row.proportion, f"{row.mean:.3f} ± {row.std:.3f}", paper, difference]
+
+
+def show_study(console: Console, rows: Sequence[TableRow], seeds: int) -> None:
+    """One of the smaller tables, ours beside the paper's."""
+    table = Table(title=f"{rows[0].table}: test accuracy on Cora, mean and deviation over {seeds} seeds")
+    for i, heading in enumerate(STUDY_HEADINGS):
+        table.add_column(heading, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*_study_cells(row))
+    console.print(table)
+
+
+def markdown_study(rows: Sequence[TableRow]) -> str:
+    """The same for docs."""
+    lines = ["| " + " | ".join(STUDY_HEADINGS) + " |", "|---" * len(STUDY_HEADINGS) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(_study_cells(row)) + " |" for row in rows)]) + "\n"
+
+
 def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:
     """Seconds and ratios."""
     where = "processes over TLS" if result.processes else "one process"

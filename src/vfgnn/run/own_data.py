@@ -6,6 +6,7 @@ something to read.
 
 import hashlib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,6 +20,9 @@ from vfgnn.files import FederationFile, PartyFile
 if TYPE_CHECKING:
     from vfgnn.data.holdings import Holding, Labels
     from vfgnn.data.tables import Columns, EdgeTable, LabelTable, NodeTable
+
+
+PSI_LIBRARY = "private_set_intersection"
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ def load_data(file: FederationFile, party: PartyFile) -> OwnData:
             "nodes (or holding) and labels" if leads else "nodes (or holding), and no labels: another party has them"
         )
         raise ConfigError("other data than the role needs", expected=f"[data] with {wanted}", where="party.toml")
+    if file.alignment is not None and file.alignment.method == "psi" and find_spec(PSI_LIBRARY) is None:
+        raise ConfigError("alignment by psi needs the OpenMined PSI library", hint="pip install 'vfgnn[psi]'")
     if (data.nodes is None) != (file.alignment is None):
         wanted = (
             "tables: nodes = ..." if data.nodes is None else "holding = ..., or an [alignment] in the federation file"

@@ -58,7 +58,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
         federation=federation.digest,
         scheduled=schedule.checkpoint_steps(federation, file.checkpoint_every),
     )
-    ledger = None if party.data is None or federation.settings.privacy.off else _open_ledger(federation, party, data)
+    ledger = None if party.data is None or federation.settings.privacy.off else _open_ledger(party)
     running = RunningParty(file, party, data, folder, kept, MessageLog(folder.messages), ledger)
     try:
         outcome = running.train()
@@ -158,6 +158,9 @@ class RunningParty:
         made = make_party(federation, self.party, channel, self.data, self.folder.add_metrics, self.ledger)
         if resumes:
             made.load(self.kept.load(start.step))
+        elif self.ledger is not None:  # before anything that is noised leaves: what the run may come to
+            for line in _stated(federation, self.party, self.data, None).lines():
+                logs.event("privacy", means=line)
         watch = loop.Watch(
             begins=lambda number: self._keep(made, number, network), done=lambda step: self._tell(made, step)
         )
@@ -233,21 +236,18 @@ def make_party(
     )
 
 
-def _open_ledger(federation: Federation, party: PartyFile, data: OwnData) -> "Ledger":
-    """This holder's ledger; before anything is sent it is said what the run may come to."""
+def _open_ledger(party: PartyFile) -> "Ledger":
+    """This holder's own, over all its runs."""
     from vfgnn.privacy.ledger import Ledger
 
-    ledger = Ledger(party.privacy_ledger)
-    for line in _stated(federation, party, data, None).lines():
-        logs.event("privacy", means=line)
-    return ledger
+    return Ledger(party.privacy_ledger)
 
 
 def _stated(federation: Federation, party: PartyFile, data: OwnData, ledger: "Ledger | None") -> "Statement":
     from vfgnn.privacy.input_perturbation import pairs_of
     from vfgnn.privacy.statement import statement
 
-    edges = None if data.holding is None else len(pairs_of(data.holding.edge_index))  # known once they are aligned
+    edges = None if data.holding is None else len(pairs_of(data.holding.edge_index))
     spent = None if ledger is None else ledger.releases
     return statement(federation, spent=spent, edges=edges, labels=party.name == federation.label_holder)
 

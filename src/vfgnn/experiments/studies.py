@@ -1,0 +1,153 @@
+"""The paper's smaller tables (Q4, Q5) and what it promises without printing it, as data: one trial per figure.
+
+    proportions   Q4, Table 3: 9:1, 8:2, 7:3 of columns and edges, three ways to combine
+    holders       Q5, Table 4: 2, 3, 4 holders, and beyond the paper 5 and 8
+    aggregators   Mean, LSTM, Pooling, GCN, GAT, APPNP side by side
+    modes         individual against collaborative initial embeddings, and fewer refreshes of the joint layer
+    sensitivity   width d and depth K
+
+All on Cora, as in the paper. Figures beside ours are the paper's own.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from vfgnn.config import Preset
+from vfgnn.experiments.runner import Task, TaskResult, make_task
+from vfgnn.experiments.tables import TableRow
+
+DATASET = "cora"
+COMBINES = {"VFGNN_C": "concat", "VFGNN_M": "mean", "VFGNN_R": "regression"}
+PAPER_TABLE_3 = {
+    "9:1": {"VFGNN_C": 0.809, "VFGNN_M": 0.805, "VFGNN_R": 0.809},
+    "8:2": {"VFGNN_C": 0.802, "VFGNN_M": 0.796, "VFGNN_R": 0.807},
+    "7:3": {"VFGNN_C": 0.793, "VFGNN_M": 0.793, "VFGNN_R": 0.803},
+}
+PAPER_TABLE_4 = {
+    2: {"VFGNN_C": 0.790, "VFGNN_M": 0.809, "VFGNN_R": 0.802},
+    3: {"VFGNN_C": 0.749, "VFGNN_M": 0.774, "VFGNN_R": 0.760},
+    4: {"VFGNN_C": 0.712, "VFGNN_M": 0.733, "VFGNN_R": 0.722},
+}
+GNNS = ("sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp")
+HOLDERS = (2, 3, 4, 5, 8)
+REFRESHES = (0, 1, 5, 20, 50)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One figure of one table, by everything that its trainings have in common."""
+
+    table: str
+    model: str
+    preset: str
+    combine: str
+    holders: int = 2
+    proportion: str = "5:5"
+    changes: tuple[tuple[str, object], ...] = ()
+    paper: float | None = None
+
+    @property
+    def proportions(self) -> tuple[float, ...] | None:
+        """As the partition wants them."""
+        parts = [float(part) for part in self.proportion.split(":")]
+        return None if len(set(parts)) == 1 else tuple(part / sum(parts) for part in parts)
+
+    def task(self, seed: int) -> Task:
+        """One training of it."""
+        overrides = {"combine": self.combine, **dict(self.changes)}
+        settings = Preset(self.preset).settings(dataset=DATASET, model=self.combine, overrides=overrides)
+        return make_task(
+            settings,
+            dataset=DATASET,
+            where="federated",
+            seed=seed,
+            holders=self.holders,
+            proportions=self.proportions,
+        )
+
+
+def _proportions() -> Iterator[Trial]:
+    for proportion, printed in PAPER_TABLE_3.items():
+        for model, combine in COMBINES.items():
+            yield Trial("proportions", model, "paper", combine, proportion=proportion, paper=printed[model])
+        best = max(printed.values())
+        yield Trial("proportions", "VFGNN_best", "best", "confidence", proportion=proportion, paper=best)
+
+
+def _holders() -> Iterator[Trial]:
+    for holders in HOLDERS:
+        printed: Mapping[str, float] = PAPER_TABLE_4.get(holders, {})
+        even = ":".join(["1"] * holders)
+        for model, combine in COMBINES.items():
+            yield Trial("holders", model, "paper", combine, holders, even, paper=printed.get(model))
+        best = max(printed.values(), default=None)
+        yield Trial("holders", "VFGNN_best", "best", "confidence", holders, even, paper=best)
+
+
+def _aggregators() -> Iterator[Trial]:
+    for gnn in GNNS:
+        # Ten steps are right for APPNP, whose steps have no weights; the others have K = 3 layers, as VFGNN_M has.
+        layers = 10 if gnn == "appnp" else 3
+        changes: tuple[tuple[str, object], ...] = (("gnn", gnn), ("layers", layers))
+        yield Trial("aggregators", gnn, "paper", "mean", changes=changes)
+        yield Trial("aggregators", f"{gnn}, no hidden layer", "best", "mean", changes=changes)
+
+
+def _modes() -> Iterator[Trial]:
+    for mode in ("individual", "collaborative"):
+        for preset, combine in (("paper", "mean"), ("best", "confidence")):
+            changes: tuple[tuple[str, object], ...] = (("initial_embedding", mode),)
+            yield Trial("modes", f"{mode}, preset {preset}", preset, combine, changes=changes)
+    for epochs in REFRESHES:
+        changes = (("joint_layer_epochs", epochs),)
+        yield Trial("modes", f"joint layer trained for {epochs} epochs", "best", "confidence", changes=changes)
+
+
+def _sensitivity() -> Iterator[Trial]:
+    for dim in (16, 32, 64, 128):
+        yield Trial("sensitivity", f"d = {dim}", "paper", "mean", changes=(("dim", dim),))
+    for layers in (1, 2, 3, 4, 5):
+        yield Trial("sensitivity", f"K = {layers}", "paper", "mean", changes=(("layers", layers),))
+
+
+STUDIES = {
+    "proportions": _proportions,
+    "holders": _holders,
+    "aggregators": _aggregators,
+    "modes": _modes,
+    "sensitivity": _sensitivity,
+}
+
+
+def study_tasks(name: str, seeds: int) -> dict[Task, list[Trial]]:
+    """The trainings of a study; two figures may share one."""
+    tasks: dict[Task, list[Trial]] = {}
+    for trial in STUDIES[name]():
+        for seed in range(seeds):
+            tasks.setdefault(trial.task(seed), []).append(trial)
+    return tasks
+
+
+def study_rows(tasks: Mapping[Task, list[Trial]], results: Mapping[Task, TaskResult]) -> list[TableRow]:
+    """Test accuracy of the epoch that validation chose: mean and deviation over seeds."""
+    reached: dict[Trial, list[float]] = {}
+    for task, trials in tasks.items():
+        for trial in trials:
+            reached.setdefault(trial, []).append(results[task]["test_accuracy"])
+    return [
+        TableRow(
+            table=trial.table,
+            dataset=DATASET,
+            model=trial.model,
+            preset=trial.preset,
+            holders=trial.holders,
+            proportion=trial.proportion,
+            epsilon=None,
+            mean=statistics.mean(values),
+            std=statistics.stdev(values) if len(values) > 1 else 0.0,
+            n=len(values),
+            paper=trial.paper,
+        )
+        for trial, values in reached.items()
+    ]
