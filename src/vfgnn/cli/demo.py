@@ -28,7 +28,6 @@ def demo(
     from rich.console import Console
 
     from vfgnn.report.console import EpochProgress, progress, show_processes, show_simulation
-    from vfgnn.report.page import make_page
     from vfgnn.run.demo import Demo
 
     console = Console()
@@ -44,6 +43,8 @@ def demo(
     with progress(console) as display:
         result = running.compare(EpochProgress(display, running.scenario.settings.epochs))
     show_simulation(console, result)
+    from vfgnn.report.page import make_page  # not before: drawing leaves a cache of fonts behind
+
     page = folder / "report.html"
     page.write_text(make_page([running.local.run_folder(name) for name in running.local.names]))
     console.print(f"\n[bold]{folder}[/] has the public federation.toml, and each party's own key, data and records;")
