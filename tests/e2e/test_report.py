@@ -100,7 +100,8 @@ def test_an_altered_log_is_refused(local):
 
 def test_a_log_that_was_written_and_sealed_anew_disagrees_with_the_peers(local):
     """Whoever alters its log and signs it again with its own key is found by the other end of the link."""
-    from vfgnn.message_log import FIRST, _hash, read_entries, seal_path
+    from vfgnn.chain import FIRST, _hash
+    from vfgnn.message_log import read_entries, seal_path
     from vfgnn.transport import certificates
 
     path = local.run_folder("A") / "messages.jsonl"

@@ -113,7 +113,9 @@ def test_a_table_that_changed_since_the_run_is_refused(trained):
     header, first, second, *rest = before.splitlines()
     path.write_text("\n".join([header, second, first, *rest]) + "\n")
     try:
-        assert "has changed since this run began" in refused("predict", local.federation_toml, local.party_toml("shop"))
+        assert "have changed since this run began" in refused(
+            "predict", local.federation_toml, local.party_toml("shop")
+        )
     finally:
         path.write_text(before)
 

@@ -111,7 +111,9 @@ def grads(module):
     return [weight.grad for weight in module.parameters()]
 
 
-@pytest.mark.parametrize("holders", [2, 3, 4])
+@pytest.mark.parametrize(
+    "holders", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("combine", COMBINES)
 @pytest.mark.parametrize("gnn", GNNS)
 def test_collaborative_equals_autograd(gnn, combine, holders):

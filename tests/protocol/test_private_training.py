@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.conftest import random_graph
+from vfgnn import randomness
 from vfgnn.config import SERVER, Privacy, make_settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
@@ -14,6 +15,7 @@ from vfgnn.messages import Kind
 from vfgnn.model.cg2_server import ReleaseAverage
 from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.parties import schedule
+from vfgnn.parties.holder import Holder
 from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
 from vfgnn.privacy.ledger import Ledger
@@ -226,3 +228,42 @@ def test_averaging_and_shrinking_run_to_the_end(publish):
     for shrink in ("james_stein", "james_stein_positive", "known_norm"):
         privacy = {"row_epsilon": 16.0, "shrink": shrink, "average_releases": 0.8, "calibration": "classical"}
         assert trained(publish=publish, privacy=privacy)[1].test_accuracy > 0
+
+
+def test_an_empty_edge_list_is_noised_like_any_other():
+    """Declared edges of which none is between common nodes: that there is none must not show."""
+    cut, split, settings = prepared(privacy={"edge_epsilon": 1.0, "publish_noised_edges": True})
+    parties = build(cut, split, settings, seed=1)
+    nobody = Holding(x=cut[1].x, edge_index=torch.empty(2, 0, dtype=torch.int64))
+    channel = parties.network.channel("B")
+    holder = Holder(parties.federation, channel, nobody, seed=b"s" * 32)
+    assert holder._edge_index.shape[1] > 100 and holder.publisher.ledger.count == 1
+
+
+def test_a_loaded_holder_aggregates_over_everybodys_edges():
+    parties, _, _ = trained(privacy={"edge_epsilon": 3.0, "publish_noised_edges": True})
+    before, (cut, split, settings) = (
+        parties.holders[1],
+        prepared(privacy={"edge_epsilon": 3.0, "publish_noised_edges": True}),
+    )
+    again = build(cut, split, settings, seed=1).holders[1]
+    again.load(before.state())
+    assert torch.equal(again._graph.degree, before._graph.degree)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_inputs_are_noised_once_whatever_the_order_of_the_nodes(tmp_path, seed):
+    """Tables are aligned in another order in every run; the draw goes by the ids."""
+    cut, split, settings = prepared(privacy={"edge_epsilon": 2.0})
+    federation = build(cut, split, settings, seed=1).federation
+    lists = []
+    for order in (torch.arange(NODES), torch.randperm(NODES, generator=torch.Generator().manual_seed(seed))):
+        number = torch.argsort(order)
+        holding = Holding(x=cut[1].x[order], edge_index=number[cut[1].edge_index], rank=order)
+        ledger = Ledger(tmp_path / "ledger.jsonl")
+        channel = build(cut, split, settings, seed=1).network.channel("B")
+        holder = Holder(federation, channel, holding, seed=randomness.new_seed(), ledger=ledger)
+        lists.append(pairs_of(order[holder._edge_index]))
+        count = ledger.count
+        ledger.close()
+    assert torch.equal(lists[0], lists[1]) and count == 1

@@ -40,7 +40,7 @@ def test_inverse_pairs(epsilon):
     assert epsilon_of(together, DELTA, 50) == pytest.approx(epsilon, rel=1e-6)
 
 
-@pytest.mark.parametrize(("multiplier", "releases"), [(3.0, 1), (1.0, 1), (5.0, 20), (2.0, 100)])
+@pytest.mark.parametrize(("multiplier", "releases"), [(3.0, 1), (1.0, 1), (5.0, 20)])
 def test_dp_accounting_agrees(multiplier, releases):
     accountant = pld.PLDAccountant(value_discretization_interval=1e-5)
     accountant.compose(dp_accounting.GaussianDpEvent(multiplier), releases)

@@ -69,7 +69,11 @@ def test_a_ledger_is_read_back_as_it_was_written(tmp_path):
     for release in written:
         ledger.charge(release)
     ledger.close()
-    assert read_releases(path) == written == Ledger(path).releases
+    again = Ledger(path)
+    assert read_releases(path) == written == again.releases
+    with pytest.raises(LedgerRefused, match="in use by another process"):
+        Ledger(path)
+    again.close()
 
 
 def test_an_edited_ledger_is_refused(tmp_path):
@@ -111,16 +115,18 @@ def test_a_line_that_a_kill_cut_never_happened(tmp_path):
     ledger.close()
     with path.open("ab") as file:
         file.write(b'{"number": 2, "run": "r"')
-    assert Ledger(path).releases == [rows(0)]
+    again = Ledger(path)
+    assert again.releases == [rows(0)]
+    again.close()
 
 
 def test_the_budget_is_never_passed():
     ledger, budget = Ledger(), epsilon_of(2.0, DELTA, 3)
     for step in range(3):
-        refuse_beyond(ledger, rows(step), budget=budget, delta=DELTA, adjacency="zero_out")
+        refuse_beyond(ledger, [rows(step)], budget=budget, delta=DELTA, adjacency="zero_out")
         ledger.charge(rows(step))
     with pytest.raises(BudgetSpent, match="does not cover"):
-        refuse_beyond(ledger, rows(3), budget=budget, delta=DELTA, adjacency="zero_out")
+        refuse_beyond(ledger, [rows(3)], budget=budget, delta=DELTA, adjacency="zero_out")
 
 
 def test_a_spent_budget_is_refused_before_anything_is_sent():

@@ -111,3 +111,11 @@ def test_the_same_attack_finds_halved_noise():
     """The test above can fail: with half the noise the attack proves more than was claimed."""
     claimed, delta = 1.0, 1e-4
     assert epsilon_that_an_attack_proves(analytic_multiplier(claimed, delta) / 2, delta) > claimed
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300])
+def test_a_row_that_is_not_finite_shows_no_more_than_any_other(value):
+    rows = torch.zeros(1000, 4, dtype=torch.float64)
+    rows[0, 0] = value
+    released = GaussianMechanism(1.0, 1.0, "zero_out").release(rows, insecure_stream())
+    assert bool(torch.isfinite(released).all()) and float(released.abs().max()) < 10

@@ -63,15 +63,13 @@ def ledger(
 
     from vfgnn.errors import DataError
     from vfgnn.privacy.calibration import check_delta
-    from vfgnn.privacy.ledger import Ledger
+    from vfgnn.privacy.ledger import read_releases
     from vfgnn.privacy.statement import spent
     from vfgnn.report.console import show_spent
 
     check_delta(delta)
     if not path.is_file():
         raise DataError("no such ledger", expected="a holder's privacy_ledger.jsonl", where=str(path))
-    kept = Ledger(path)
-    found = spent(kept.releases, delta)
-    kept.close()
+    found = spent(read_releases(path), delta)
     show_spent(Console(), found, delta)
     options.write_json(json, {"delta": delta, "units": found})

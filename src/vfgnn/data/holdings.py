@@ -78,6 +78,7 @@ class Holding:
     edge_index: torch.Tensor  # [2, edges], as in PyG: row 0 source, row 1 target; may be empty
     edge_weight: torch.Tensor | None = None  # [edges]
     local: int = 0  # rows after the common nodes that only this holder knows: its own neighbours of them
+    rank: torch.Tensor | None = None  # [nodes]: their places in an order that is the same in every run (by id)
 
     def __post_init__(self) -> None:
         check_features(self.x)

@@ -129,10 +129,18 @@ def read_edges(path: Path, columns: Columns, nodes: NodeTable) -> EdgeTable:
 
 
 def read_labels(
-    path: Path, columns: Columns, nodes: NodeTable, classes: Sequence[str] | None = None, *, key: bytes = b""
+    path: Path,
+    columns: Columns,
+    nodes: NodeTable,
+    classes: Sequence[str] | None = None,
+    *,
+    key: bytes = b"",
+    stratified: bool = True,
 ) -> LabelTable:
     """The labels of nodes of the node table; `classes` if they are known already.
 
+    `stratified`: the split by hash takes its shares of each class; how many rows train then tells something of the
+    classes, so that noised labels are split without regard to them.
     `key`, secret, goes before each id where the split is by hash: which rows train is announced, and with the hash of
     every id it would say something of the class where a class is small.
     """
@@ -146,7 +154,7 @@ def read_labels(
     y = pc.index_in(label, value_set=pa.array(classes, pa.string())).fill_null(-1).to_numpy().astype(np.int64)
     table[columns.label].refuse(kept & (y < 0), "labels of no class", expected=f"one of the {len(classes)} classes")
     if by is None:
-        split = _by_hash(ids.filter(pa.array(kept)), y[kept], key)
+        split = _by_hash(ids.filter(pa.array(kept)), y[kept] if stratified else np.zeros_like(y[kept]), key)
     else:
         split = _by_time(table[by], kept) if columns.split is None else _by_column(table[by], kept)
     _refuse_empty_parts(path, split)
@@ -179,7 +187,14 @@ def holding_of(
         kept = kept[torch.argsort(edge_index[0, kept] * size + edge_index[1, kept])]
         edge_index = edge_index[:, kept]
         weight = None if edges.weight is None else edges.weight[kept]
-    return Holding(x=nodes.x[order], edge_index=edge_index, edge_weight=weight, local=len(order) - len(rows))
+    local = len(order) - len(rows)
+    return Holding(x=nodes.x[order], edge_index=edge_index, edge_weight=weight, local=local, rank=_rank(nodes, rows))
+
+
+def _rank(nodes: NodeTable, rows: torch.Tensor) -> torch.Tensor:
+    """The place of each common node among them all in the order of their ids."""
+    sorted_ids = pc.sort_indices(nodes.ids.take(pa.array(rows.numpy()))).to_numpy().astype(np.int64)
+    return torch.argsort(torch.from_numpy(sorted_ids))
 
 
 def _distinct(column: Column) -> pa.Array:

@@ -28,8 +28,9 @@ class TableRow:
     theorem: float | None = None  # and what the paper's theorem says of them
 
     def to_json(self) -> dict[str, object]:
-        """As it is."""
-        return asdict(self)
+        """As it is; totals of differential privacy only where there are some."""
+        extra = ("epsilon_total", "theorem")
+        return {key: value for key, value in asdict(self).items() if key not in extra or value is not None}
 
 
 def compare_tasks(datasets: Sequence[str], seeds: int, *, holders: int, models: Sequence[Model]) -> dict[Task, Model]:

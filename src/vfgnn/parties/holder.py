@@ -59,10 +59,13 @@ class Holder:
             ledger=ledger or Ledger(),
         )
         # From here on the true edges are nowhere: all that is computed follows from the noised ones.
-        if holding.edge_index.shape[1] and settings.privacy.edge_epsilon is not None:
+        # By what is declared, not by what is there: that a list is empty must not show either.
+        declared = next(holder for holder in federation.holders if holder.name == channel.party)
+        if declared.edges and settings.privacy.edge_epsilon is not None:
             holding = _with_noised_edges(holding, self.publisher)
-        self._edge_index = holding.edge_index
+        self._edge_index, self._rank = holding.edge_index, holding.rank
         self.pair_counts: dict[str, int] = {}
+        self._union: torch.Tensor | None = None
         with randomness.initialising(seed):
             self.features = self._initial_embedding(holding, seed)
             modules: list[nn.Module] = [self.features] if isinstance(self.features, nn.Module) else []
@@ -129,8 +132,13 @@ class Holder:
         for reader in readers:
             self.channel.send(reader, Kind.NOISED_EDGES, pairs)
         known = [self._checked(self.channel.receive(owner, Kind.NOISED_EDGES), owner) for owner in owners]
-        union = input_perturbation.edges_of(torch.unique(torch.cat([pairs, *known])))
+        self._use_union(torch.unique(torch.cat([pairs, *known])))
+
+    def _use_union(self, pairs: torch.Tensor) -> None:
+        """Aggregate over everybody's noised edges from now on."""
+        self._union, union = pairs, input_perturbation.edges_of(pairs)
         self._graph = LocalGraph(union, self.federation.nodes, self.federation.settings, self._device)
+        self._around = []
 
     def _checked(self, pairs: torch.Tensor, owner: str) -> torch.Tensor:
         last = input_perturbation.pair_count(self.federation.nodes) - 1
@@ -254,6 +262,7 @@ class Holder:
             **nest("best", self._best),
             **nest("best_modules", self._best_weights),
             **nest("best_release", self._best_release),
+            **({} if self._union is None else {"union": self._union}),
             "releases": torch.tensor(self.publisher.ledger.count),
             "sampling": self._sampling.get_state(),
         }
@@ -266,7 +275,9 @@ class Holder:
         self._best = {name: tensor.to(self._device) for name, tensor in part(state, "best").items()}
         self._best_weights = part(state, "best_modules")
         self._best_release = part(state, "best_release")
-        self.publisher.ledger.refuse_fewer(int(state["releases"]))
+        if "union" in state:
+            self._use_union(state["union"])
+        self.publisher.resumed(int(state["releases"]))
         self._sampling.set_state(state["sampling"])
 
     def close(self) -> None:
@@ -281,4 +292,7 @@ def _with_noised_edges(holding: Holding, publisher: Publisher) -> Holding:
             expected="edge_epsilon without weights and without keep_local_neighbours",
             hint="randomised response hides whether two common nodes are connected, and nothing else",
         )
-    return Holding(x=holding.x, edge_index=publisher.edges(holding.edge_index, holding.nodes))
+    # In an order of the nodes that does not change from run to run: the same edges are then noised once for all runs.
+    rank = torch.arange(holding.nodes) if holding.rank is None else holding.rank
+    noised = publisher.edges(rank[holding.edge_index], holding.nodes)
+    return Holding(x=holding.x, edge_index=torch.argsort(rank)[noised], rank=holding.rank)

@@ -72,8 +72,11 @@ class LabelHolder(Holder):
     def _noised(self, labels: Labels) -> torch.Tensor:
         """The labels that training and validation see; test labels judge the result and act on nothing."""
         used = torch.cat([labels.train, labels.val])
+        if self._rank is not None:  # an order that is the same in every run
+            used = used[torch.argsort(self._rank[used])]
+        names = used if self._rank is None else self._rank[used]
         y = labels.y.clone()
-        y[used] = self.publisher.labels(labels.y[used], labels.classes)
+        y[used] = self.publisher.labels(labels.y[used], labels.classes, names)
         return y
 
     def _learn_rows(self) -> None:

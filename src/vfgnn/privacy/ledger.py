@@ -8,8 +8,10 @@ Totals are exact. Gaussian releases of one class of rows add up in closed form (
 dp-accounting. Units are kept apart: a row of a message, an edge, a label.
 """
 
+import fcntl
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -55,12 +57,18 @@ class Ledger:
         self.path = path
         self.releases: list[Release] = []
         self._chain: Chain | None = None
+        self._lock: int | None = None
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._chain = Chain(path, WHAT, LedgerRefused, durable=True)
-        self.releases = read_releases(path) if path.is_file() else []
-        self.refuse_fewer(self._known_lines())
+        self._lock = _locked(path)
+        try:
+            self._chain = Chain(path, WHAT, LedgerRefused, durable=True)
+            self.releases = read_releases(path) if path.is_file() else []
+            self.refuse_fewer(self._known_lines())
+        except BaseException:
+            self.close()
+            raise
 
     def refuse_fewer(self, known: int) -> None:
         """Refuse a ledger that has lost lines since somebody wrote down how many there were."""
@@ -89,6 +97,9 @@ class Ledger:
         """Nothing more will be written."""
         if self._chain is not None:
             self._chain.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     @property
     def _count_path(self) -> Path:
@@ -102,6 +113,21 @@ class Ledger:
             return int(json.loads(self._count_path.read_text())["entries"])
         except (ValueError, KeyError, TypeError):
             raise LedgerRefused("the ledger's count was altered", where=str(self._count_path)) from None
+
+
+def _locked(path: Path) -> int:
+    """One process at a time: two that count for themselves would each spend the whole budget."""
+    lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise LedgerRefused(
+            "the privacy ledger is in use by another process",
+            where=str(path),
+            hint="wait for the other run on this data to end",
+        ) from None
+    return lock
 
 
 def read_releases(path: Path) -> list[Release]:
@@ -170,14 +196,17 @@ def _weight(releases: Iterable[Release]) -> float:
     return sum(release.multiplier("zero_out") ** -2 + (release.epsilon or 0.0) for release in releases)
 
 
-def refuse_beyond(ledger: Ledger, release: Release, *, budget: float, delta: float, adjacency: Adjacency) -> None:
-    """Stop before a release that the budget does not cover."""
-    after = total_epsilon(worst([*ledger.releases, release], release.unit), delta, adjacency)
+def refuse_beyond(
+    ledger: Ledger, coming: Sequence[Release], *, budget: float, delta: float, adjacency: Adjacency
+) -> None:
+    """Stop before releases that the budget does not cover."""
+    release = coming[0]
+    after = total_epsilon(worst([*ledger.releases, *coming], release.unit), delta, adjacency)
     if after > budget * (1 + 1e-8):
         raise BudgetSpent(
-            f"the privacy budget does not cover this release of {release.what}",
+            f"the privacy budget does not cover the coming release of {release.what}",
             expected=f"at most budget_epsilon = {budget:g} at delta {delta:g}, over all runs in the ledger",
-            got=f"{after:.4g} with it, after {ledger.count} releases",
+            got=f"{after:.4g} with {len(coming)} more, after {ledger.count} releases",
             where="the privacy ledger" if ledger.path is None else str(ledger.path),
             hint="agree on a larger budget, more noise, or fewer epochs; what is spent stays spent",
         )

@@ -23,11 +23,17 @@ from vfgnn.randomness import Stream
 
 Shrink = Literal["none", "james_stein", "james_stein_positive", "known_norm"]
 GRID = 2.0**24
+LARGEST = 1e100
 
 
 def clip(rows: torch.Tensor, clip_norm: float) -> torch.Tensor:
-    """Rows scaled down to norm `clip_norm` where they are longer (float64)."""
+    """Rows scaled down to norm `clip_norm` where they are longer (float64).
+
+    A row that is not finite has no norm to bound: it becomes zero, and nothing tells that it was not.
+    """
     rows = rows.double()
+    rows = torch.where(torch.isfinite(rows).all(dim=1, keepdim=True), rows, 0.0)
+    rows = rows.clamp(-LARGEST, LARGEST)  # so that the norm itself is finite
     norm = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     clipped: torch.Tensor = rows * (clip_norm / norm.clamp_min(clip_norm))
     return clipped

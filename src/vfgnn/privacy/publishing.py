@@ -67,6 +67,7 @@ class Publisher:
     def __init__(self, privacy: Privacy, *, epochs: int, run: str, seed: bytes, ledger: Ledger) -> None:
         self.privacy, self.ledger, self._run = privacy, ledger, run
         self._rows, self._gradient = row_mechanism(privacy, epochs), gradient_mechanism(privacy, epochs)
+        self._planned = planned_releases(affordable_epochs(privacy, epochs))
         self._stream, self._input_stream = Stream(seed, "noise"), Stream(seed, "input perturbation")
 
     @property
@@ -74,15 +75,19 @@ class Publisher:
         """Whether published rows are noised."""
         return self._rows is not None
 
+    def resumed(self, releases: int) -> None:
+        """A run goes on that had a ledger of so many lines: one with fewer is refused, and less of it is to come."""
+        self.ledger.refuse_fewer(releases)
+        self._planned = 1
+
     def refuse_spent(self) -> None:
-        """Before anything is sent: refuse to begin with a budget that does not cover one more release of a row."""
-        used = self._rows or self._gradient
+        """Before anything is sent: refuse to begin with a budget that does not cover what the run may release."""
         budget = self.privacy.budget_epsilon
-        if used is not None and budget is not None:
-            coming = self._gaussian("rows" if self._rows else "gradient", (ALL,), None, used)
-            refuse_beyond(
-                self.ledger, coming, budget=budget, delta=self.privacy.delta, adjacency=self.privacy.adjacency
-            )
+        used = [(name, one) for name, one in (("rows", self._rows), ("gradient", self._gradient)) if one is not None]
+        if budget is None or not used:
+            return
+        coming = [self._gaussian(name, (ALL,), None, one) for name, one in used for _ in range(self._planned)]
+        refuse_beyond(self.ledger, coming, budget=budget, delta=self.privacy.delta, adjacency=self.privacy.adjacency)
 
     def rows(self, h_local: torch.Tensor, classes: tuple[str, ...], step: int | None) -> torch.Tensor:
         """Published rows, as they may leave."""
@@ -116,14 +121,14 @@ class Publisher:
         )
         return input_perturbation.edges_of(noised)
 
-    def labels(self, y: torch.Tensor, classes: int) -> torch.Tensor:
-        """The labels that training and validation see from now on."""
+    def labels(self, y: torch.Tensor, classes: int, nodes: torch.Tensor) -> torch.Tensor:
+        """The labels that training and validation see from now on; `nodes`: whose they are."""
         epsilon = self.privacy.label_epsilon
         if epsilon is None:
             return y
         return self._once(
             Release(self._run, None, "labels", "label", (ALL,), epsilon=epsilon, categories=classes),
-            y,
+            torch.stack([y, nodes]),
             lambda: input_perturbation.flip_labels(y, classes, epsilon, self._input_stream),
             classes,
         )
@@ -138,7 +143,7 @@ class Publisher:
         privacy = self.privacy
         if privacy.budget_epsilon is not None and release.unit == "row":
             refuse_beyond(
-                self.ledger, release, budget=privacy.budget_epsilon, delta=privacy.delta, adjacency=privacy.adjacency
+                self.ledger, [release], budget=privacy.budget_epsilon, delta=privacy.delta, adjacency=privacy.adjacency
             )
         self.ledger.charge(release)
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from vfgnn.alignment import schedule
@@ -56,7 +56,7 @@ def align(file: FederationFile, name: str, channel: Channel, data: OwnData) -> t
 
 def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) -> None:
     """Write down which nodes this run has."""
-    order = "" if data.tables is None else data.tables.order_digest(rows)
+    order = "" if data.tables is None else data.tables.digest(rows)
     temporary = folder / f"{KEPT}.tmp"
     save_file(
         {"rows": rows.contiguous()}, temporary, {"vfgnn": json.dumps({"run": run, "nodes": nodes, "order": order})}
@@ -71,18 +71,20 @@ def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tenso
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get("vfgnn", "{}"))
             rows = file.get_tensor("rows").clone()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         got = str(error).splitlines()[0]
         raise CheckpointRefused("the nodes of this run cannot be read", got=got, where=str(path)) from None
-    if about["run"] != run:
-        raise CheckpointRefused("the nodes of another run", expected=str(run), got=str(about["run"]), where=str(path))
+    if about.get("run") != run:
+        raise CheckpointRefused(
+            "the nodes of another run", expected=str(run), got=str(about.get("run")), where=str(path)
+        )
     tables = data.tables
     if tables is not None:
         there = not len(rows) or int(rows.max()) < len(tables.nodes.ids)
-        if not there or tables.order_digest(rows) != about["order"]:
+        if not there or tables.digest(rows) != about["order"]:
             raise CheckpointRefused(
-                "the table of nodes has changed since this run began",
-                expected="the same ids in the same rows",
+                "the tables have changed since this run began",
+                expected="the same ids in the same rows, the same columns and the same classes",
                 where=str(path),
                 hint="restore the table, or begin a new run with --fresh at all parties",
             )

@@ -53,12 +53,14 @@ class OwnTables:
         train, val, test = ((part == number).nonzero()[:, 0] for number in range(3))
         return Labels(y=y, train=train, val=val, test=test, classes=len(found.classes))
 
-    def order_digest(self, rows: torch.Tensor) -> str:
-        """For this holder's own folder: which ids stand in which order."""
+    def digest(self, rows: torch.Tensor) -> str:
+        """For this holder's own folder: which ids stand in which order, which columns there are, and which classes."""
         import pyarrow as pa
 
         common = self.nodes.ids.take(pa.array(rows.numpy())).to_pylist()
-        return hashlib.sha256("\x00".join(common).encode()).hexdigest()
+        classes = () if self.labels is None else self.labels.classes
+        content = "\x01".join("\x00".join(part) for part in (common, self.nodes.names, classes))
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,8 @@ def columns_of(party: PartyFile) -> "Columns":
         raise explain(error, "[data.columns] in party.toml", Columns) from None
 
 
-def read_tables(party: PartyFile) -> OwnTables:
-    """This holder's tables."""
+def read_tables(party: PartyFile, *, stratified: bool = True) -> OwnTables:
+    """This holder's tables; labels that will be noised are split without regard to their classes."""
     from vfgnn.data import tables
 
     data, columns = party.data, columns_of(party)
@@ -131,12 +133,12 @@ def read_tables(party: PartyFile) -> OwnTables:
     if data.labels is not None:
         # The key only this party has: nobody else can tell from an id whether its label trains.
         secret = randomness.derive_key(hashlib.sha256(party.key.read_bytes()).digest(), "label split")
-        labels = tables.read_labels(data.labels, columns, nodes, key=secret)
+        labels = tables.read_labels(data.labels, columns, nodes, key=secret, stratified=stratified)
     return OwnTables(nodes, edges, labels)
 
 
 def _load_tables(federation: Federation, party: PartyFile) -> OwnData:
-    found = read_tables(party)
+    found = read_tables(party, stratified=federation.settings.privacy.label_epsilon is None)
     shape = next(holder for holder in federation.holders if holder.name == party.name)
     has_edges = found.edges is not None and len(found.edges.source) > 0
     declared = [("features", shape.features, int(found.nodes.x.shape[1])), ("edges", shape.edges, has_edges)]

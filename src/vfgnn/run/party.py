@@ -73,6 +73,8 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
     if ledger is not None:
         folder.note("privacy", _stated(federation, party, data, ledger).to_json())
     seal(running.log, party)
+    if ledger is not None:
+        ledger.close()
     folder.end(running.traffic, outcome=outcome, error=None)
     logs.event("run ended", **{} if outcome is None else {"test_accuracy": round(outcome.test_accuracy, 4)})
     return outcome

@@ -95,7 +95,7 @@ class Predictor:
         found = pc.index_in(ids, value_set=common)
         here = pc.is_in(ids, value_set=own)
         status = pc.if_else(pc.is_valid(found), OK, pc.if_else(here, NOT_SHARED, UNKNOWN))
-        likely = logits.double().softmax(dim=1)
+        likely = logits.double().cpu().softmax(dim=1)
         names = pa.array(classes).take(pa.array(likely.argmax(dim=1).numpy()))
         columns = {"id": ids, "status": status, "class": names.take(found)}
         for number, name in enumerate(classes):
