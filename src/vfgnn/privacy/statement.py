@@ -176,6 +176,8 @@ def not_covered(federation: Federation) -> tuple[str, ...]:
         found.append("a row is neither a node nor an edge: a node's features and edges act on its neighbours' rows too")
     if federation.collaborative:
         found.append("features, against the holders that see h0 (leak meter)")
+        if privacy.row_epsilon is not None:
+            found.append("rows and edges, against the holders that see h0: noise on rows is against the server")
     elif privacy.row_epsilon is None:
         found.append("features, against the server")
     if privacy.edge_epsilon is None:
