@@ -19,6 +19,7 @@ from vfgnn.parties.holder import Holder
 from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
 from vfgnn.privacy.ledger import Ledger
+from vfgnn.privacy.statement import statement
 from vfgnn.run.scenario import split_labels
 from vfgnn.run.simulate import build
 
@@ -267,3 +268,14 @@ def test_inputs_are_noised_once_whatever_the_order_of_the_nodes(tmp_path, seed):
         count = ledger.count
         ledger.close()
     assert torch.equal(lists[0], lists[1]) and count == 1
+
+
+def test_what_is_said_before_a_run_is_what_a_row_may_come_to():
+    """Rows and gradients of a node are one unit at the label holder: the total is over both."""
+    both = {"row_epsilon": 1.0, "gradient_epsilon": 1.0, "per": "run"}
+    cut, split, settings = prepared(privacy=both)
+    federation = build(cut, split, settings, seed=1).federation
+    rows, gradients = statement(federation, labels=True).guarantees
+    (others,) = statement(federation, labels=False).guarantees
+    assert rows.epsilon_total == gradients.epsilon_total > 1.2
+    assert others.epsilon_total == pytest.approx(1.0, rel=1e-6)

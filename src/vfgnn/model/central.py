@@ -18,7 +18,7 @@ from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
 from vfgnn.model.cg1_features import IndividualEmbedding
 from vfgnn.model.cg2_server import ServerNetwork
 from vfgnn.model.cg3_labels import OutputLayer, class_weights
-from vfgnn.model.metrics import accuracy, score, scores
+from vfgnn.model.metrics import accuracy, judged, scores
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.records import EpochMetrics, Outcome
 
@@ -103,9 +103,9 @@ class CentralTraining:
             reached, loss, last = None, None, t == settings.epochs
             h0 = self.model.h0()
             if last or (t > 0 and t % settings.evaluate_every == 0):
-                reached, judged = self._evaluate(h0)
-                if judged > best_score or best_epoch == 0:
-                    best_score, best_accuracy, best_epoch = judged, reached, t
+                reached, chosen_by = self._evaluate(h0)
+                if chosen_by > best_score or best_epoch == 0:
+                    best_score, best_accuracy, best_epoch = chosen_by, reached, t
                     best = {name: weight.clone() for name, weight in self.model.state_dict().items()}
                 last = last or (settings.patience is not None and t - best_epoch >= settings.patience)
             if not last:
@@ -140,7 +140,7 @@ class CentralTraining:
         with torch.no_grad():
             logits = self.model.logits(self.model.gnn(h0, self._val_around), None)
         logits = logits if self._settings.publish == "needed" else logits[val]
-        return accuracy(logits, self._y[val]), score(logits, self._y[val], self._settings.select_by)
+        return accuracy(logits, self._y[val]), judged(logits, self._y[val], self._settings.select_by)
 
     def predict(self) -> torch.Tensor:
         """Logits of all nodes."""

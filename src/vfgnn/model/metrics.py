@@ -38,6 +38,12 @@ def score(logits: torch.Tensor, y: torch.Tensor, metric: Metric) -> float:
     return sum(found) / len(found) if found else float("nan")
 
 
+def judged(logits: torch.Tensor, y: torch.Tensor, metric: Metric) -> float:
+    """What an epoch is chosen by: the metric, or accuracy where it is not defined for these rows."""
+    found = score(logits, y, metric)
+    return accuracy(logits, y) if math.isnan(found) else found
+
+
 def scores(logits: torch.Tensor, y: torch.Tensor) -> dict[str, float]:
     """All that are defined, by name."""
     found = {metric: score(logits, y, metric) for metric in METRICS}

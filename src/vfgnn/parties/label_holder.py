@@ -17,7 +17,7 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg3_labels import OutputLayer, class_weights
-from vfgnn.model.metrics import METRICS, accuracy, score, scores
+from vfgnn.model.metrics import METRICS, accuracy, judged, scores
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.loop import Decision
@@ -109,10 +109,10 @@ class LabelHolder(Holder):
         with torch.no_grad():
             logits = self.output(z if self.rows.val is not None else z[val])
         reached = accuracy(logits, self._y[val])
-        judged = score(logits, self._y[val], self.federation.settings.select_by)
-        improved = judged > self._best_score or self._best_epoch == 0  # the first one, whatever it is
+        chosen_by = judged(logits, self._y[val], self.federation.settings.select_by)
+        improved = chosen_by > self._best_score or self._best_epoch == 0  # the first one, whatever it is
         if improved:
-            self._best_score, self._best_accuracy, self._best_epoch = judged, reached, step.number
+            self._best_score, self._best_accuracy, self._best_epoch = chosen_by, reached, step.number
         patience = self.federation.settings.patience
         tired = patience is not None and step.number - self._best_epoch >= patience
         decision = Decision(improved=improved, stop=step.last or tired)

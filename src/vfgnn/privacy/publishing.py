@@ -8,9 +8,11 @@ import hashlib
 from collections.abc import Callable
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from vfgnn.config import Privacy
+from vfgnn.errors import LedgerRefused
 from vfgnn.privacy import calibration, input_perturbation
 from vfgnn.privacy.ledger import ALL, Ledger, Release, Unit, refuse_beyond
 from vfgnn.privacy.mechanisms import GaussianMechanism
@@ -159,7 +161,15 @@ class Publisher:
         digest.update(true.contiguous().numpy().tobytes())
         path = self.ledger.path.parent / f"noised-{release.what}-{digest.hexdigest()[:32]}.safetensors"
         if path.is_file():
-            return load_file(path)[release.what].clone()
+            try:
+                return load_file(path)[release.what].clone()
+            except (SafetensorError, KeyError, OSError) as error:
+                raise LedgerRefused(
+                    f"noised {release.what} that cannot be read",
+                    got=str(error).splitlines()[0],
+                    where=str(path),
+                    hint="restore the file; removing it draws, and charges, once more",
+                ) from None
         noised = draw()
         self._charge(release)
         temporary = path.with_suffix(".tmp")

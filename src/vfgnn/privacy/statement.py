@@ -79,13 +79,13 @@ def statement(
     trained = affordable_epochs(privacy, epochs)
     known = None if spent is None else list(spent)
     found: list[Guarantee] = []
-    for what, mechanism in (
-        ("published rows", row_mechanism(privacy, epochs)),
-        ("gradients of z_L", gradient_mechanism(privacy, epochs) if labels else None),
-    ):
+    rows, gradients = row_mechanism(privacy, epochs), gradient_mechanism(privacy, epochs) if labels else None
+    # Rows and gradients of the same node are the same unit: the total is over both.
+    precision = sum(one.noise_multiplier**-2 for one in (rows, gradients) if one is not None)
+    for what, mechanism in (("published rows", rows), ("gradients of z_L", gradients)):
         if mechanism is not None:
             width = federation.settings.dim if what == "published rows" else federation.hidden_dim
-            found.append(_repeated(what, mechanism, privacy, trained, known, width))
+            found.append(_repeated(what, mechanism, privacy, trained, known, width, precision**-0.5))
     if privacy.edge_epsilon is not None:
         found.append(_edges(privacy.edge_epsilon, privacy, federation.nodes, known, edges))
     if privacy.label_epsilon is not None and labels:
@@ -99,18 +99,23 @@ def statement(
 
 
 def _repeated(
-    what: str, used: GaussianMechanism, privacy: Privacy, epochs: int, spent: list[Release] | None, width: int
+    what: str,
+    used: GaussianMechanism,
+    privacy: Privacy,
+    epochs: int,
+    spent: list[Release] | None,
+    width: int,
+    together: float,
 ) -> Guarantee:
     kind = "rows" if what == "published rows" else "gradient"
     per_release = calibration.epsilon_of(used.noise_multiplier, privacy.delta)
     if spent is None:
         count = planned_releases(epochs)
         releases = {"of one row, at most": count}
-        total = calibration.epsilon_of(used.noise_multiplier, privacy.delta, count)
+        total = calibration.epsilon_of(together, privacy.delta, count)
     else:
         mine = [release for release in spent if release.what == kind]
         releases = dict(Counter(f"of {name} rows" for release in mine for name in release.classes))
-        # Rows and gradients of the same node are the same unit: the total is over both.
         total = total_epsilon(worst(spent, "row"), privacy.delta, privacy.adjacency)
     note = ""
     if privacy.calibration == "classical":
