@@ -22,7 +22,7 @@ from vfgnn.run.plan import Plan
 from vfgnn.run.processes import Progress as Parties
 from vfgnn.run.scenario import SimulationResult
 
-BAR = 20
+BAR = 12
 OTHER_METRICS = {"F1": "f1", "AUC": "auc", "AP": "average_precision"}
 
 
@@ -95,15 +95,15 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
     table = Table(title=f"{result.dataset}, {result.holders} holders, preset {result.preset}, seed {result.seed}")
     table.add_column("model")
     table.add_column("trained on")
-    table.add_column("validation", justify="right")
+    table.add_column("val", justify="right")
     table.add_column("test", justify="right")
     for metric in OTHER_METRICS:
         table.add_column(metric, justify="right", style="dim")
     table.add_column("")
     rows = [(name, "own data", outcome) for name, outcome in result.isolated.items()]
-    rows.append(("federated", "own data, jointly", result.federated))
+    rows.append(("federated", "jointly", result.federated))
     if result.joint is not None:
-        rows.append(("joint", "all data pooled", result.joint))
+        rows.append(("joint", "all pooled", result.joint))
     for name, sees, outcome in rows:
         style = "bold green" if name == "federated" else ""
         bar = "█" * round(BAR * outcome.test_accuracy)
