@@ -137,84 +137,28 @@ def _study(
         markdown.write_text(markdown_study(rows))
 
 
-@app.command()
-def proportions(
-    seeds: Seeds = 5,
-    run_dir: RunDir = Path("runs/reproduce"),
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
-) -> None:
-    """Table 3 (Q4): uneven shares of columns and edges, Cora.
+def _add_study(name: str, about: str) -> None:
+    """A command for one study; all of them take the same options."""
 
-    Example: `vfgnn reproduce proportions --seeds 5 --json proportions.json`
-    """
-    _study("proportions", seeds, run_dir, workers, data_dir, json, markdown)
+    def study(
+        seeds: Seeds = 5,
+        run_dir: RunDir = Path("runs/reproduce"),
+        workers: Workers = None,
+        data_dir: options.DataDir = None,
+        json: options.Json = None,
+        markdown: Markdown = None,
+    ) -> None:
+        _study(name, seeds, run_dir, workers, data_dir, json, markdown)
 
-
-@app.command()
-def holders(
-    seeds: Seeds = 5,
-    run_dir: RunDir = Path("runs/reproduce"),
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
-) -> None:
-    """Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.
-
-    Example: `vfgnn reproduce holders --seeds 5 --json holders.json`
-    """
-    _study("holders", seeds, run_dir, workers, data_dir, json, markdown)
+    example = f"`vfgnn reproduce {name} --seeds 5 --json {name}.json`"
+    app.command(name, help=f"{about}\n\nExample: {example}")(study)
 
 
-@app.command()
-def aggregators(
-    seeds: Seeds = 5,
-    run_dir: RunDir = Path("runs/reproduce"),
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
-) -> None:
-    """Mean, LSTM, Pooling, GCN, GAT and APPNP side by side, Cora.
-
-    Example: `vfgnn reproduce aggregators --seeds 5 --json aggregators.json`
-    """
-    _study("aggregators", seeds, run_dir, workers, data_dir, json, markdown)
-
-
-@app.command()
-def modes(
-    seeds: Seeds = 5,
-    run_dir: RunDir = Path("runs/reproduce"),
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
-) -> None:
-    """Individual against collaborative, and fewer refreshes of the joint layer, Cora.
-
-    Example: `vfgnn reproduce modes --seeds 5 --json modes.json`
-    """
-    _study("modes", seeds, run_dir, workers, data_dir, json, markdown)
-
-
-@app.command()
-def sensitivity(
-    seeds: Seeds = 5,
-    run_dir: RunDir = Path("runs/reproduce"),
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
-) -> None:
-    """Width d and depth K of the paper's model, Cora.
-
-    Example: `vfgnn reproduce sensitivity --seeds 5 --json sensitivity.json`
-    """
-    _study("sensitivity", seeds, run_dir, workers, data_dir, json, markdown)
+_add_study("proportions", "Table 3 (Q4): uneven shares of columns and edges, Cora.")
+_add_study("holders", "Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.")
+_add_study("aggregators", "Mean, LSTM, Pooling, GCN, GAT and APPNP side by side, Cora.")
+_add_study("modes", "Individual against collaborative, and fewer refreshes of the joint layer, Cora.")
+_add_study("sensitivity", "Width d and depth K of the paper's model, Cora.")
 
 
 @app.command()
