@@ -223,6 +223,11 @@ class Federation(Public):
         return tuple(holder.name for holder in self.holders if holder.edges or (alone and holder.features))
 
     @property
+    def row_readers(self) -> tuple[str, ...]:
+        """Who hears from the label holder which rows train and which validate (`publish = "needed"`)."""
+        return tuple(name for name in (SERVER, *self.publishers) if name != self.label_holder)
+
+    @property
     def edge_links(self) -> tuple[tuple[str, str], ...]:
         """Who shows whom its noised edges: each holder with edges, every other one that aggregates."""
         if not self.settings.privacy.publish_noised_edges:

@@ -85,6 +85,24 @@ class Kind(StrEnum):
     LOCAL_GRADIENT = "local_gradient"
     """Server -> holder: the gradient of that holder's own published rows."""
 
+    # Of the baseline SecureGNN only (baselines/secure_gnn), which has no server.
+    ROW_COUNTS = "row_counts"
+    """Label holder -> dealer: how many rows train and how many validate."""
+    DROPOUT_SEED = "dropout_seed"
+    """Label holder -> other holders: the seed of dropout, which is public among them."""
+    MATERIAL_SEED = "material_seed"
+    """Dealer -> holder: the seed of that holder's shares of all masks and their products."""
+    MATERIAL_CORRECTION = "material_correction"
+    """Dealer -> last holder: its share of what follows from the masks of one operation, uniform to it."""
+    SHARING_SEED = "sharing_seed"
+    """Holder -> other holder: the seed of the receiver's shares of what the sender shares."""
+    MASKED_SHARE = "masked_share"
+    """Holder -> other holders: its share of a masked value; the sum is uniform to all of them."""
+    LOGITS_SHARE = "logits_share"
+    """Holder -> label holder: its share of the logits. The sum of all shares is what the label holder sees."""
+    GRADIENT_SHARE = "gradient_share"
+    """Holder -> each other holder: its share of the gradient of the receiver's own rows."""
+
 
 @dataclass(frozen=True)
 class Declared:

@@ -1,9 +1,5 @@
 """`vfgnn run` and `vfgnn doctor`: one party of a federation."""
 
-import os
-import signal
-import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,11 +34,12 @@ def run(
     from vfgnn.errors import ConfigError
     from vfgnn.files import load_federation, load_party
     from vfgnn.run.party import run_party
+    from vfgnn.run.processes import end_with_parent
 
     if log not in ("text", "json"):
         raise ConfigError("unknown kind of log", expected="text or json", got=log)
     if with_parent:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        end_with_parent()
     file, own = load_federation(federation), load_party(party)
     if dry_run:
         _plan(file, own, bandwidth, latency, json)
@@ -79,13 +76,6 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
     show_plan(console, made, epochs, min(epochs, file.settings.trained_joint_epochs))
     show_privacy(console, statement(federation), "differential privacy, at most")
     options.write_json(json, asdict(made))
-
-
-def _end_with_parent() -> None:
-    """Standard input closes when the process that started this one is gone."""
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def doctor(

@@ -164,10 +164,18 @@ class Holder:
         with torch.set_grad_enabled(not step.last and not self._recomputes(step)):
             self._published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
         noised = self.publisher.rows(self._published.detach(), self.rows.classes(step), step.number)
-        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, noised)
+        self._publish(noised, step)
         if self.publisher.noises_rows:
             numbers = torch.arange(self.federation.nodes) if rows is None else rows
             self._released = {"rows": numbers.cpu(), "noised": noised.cpu()}
+
+    def _publish(self, rows: torch.Tensor, step: Step | None) -> None:
+        """Reveals: h_local of the step's rows (None: of all nodes) to the server."""
+        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, rows)
+
+    def _gradient(self) -> torch.Tensor:
+        """Of this holder's own rows."""
+        return self.channel.receive(SERVER, Kind.LOCAL_GRADIENT)
 
     def _recomputes(self, step: Step) -> bool:
         """Whether rows are published that get no gradient: the backward pass then computes the others once more."""
@@ -205,7 +213,7 @@ class Holder:
         """From the gradient of its own rows to its own weights and its part of the shared ones. Nothing leaves."""
         if self._published is None:
             return
-        gradient = self.channel.receive(SERVER, Kind.LOCAL_GRADIENT).to(self._device)
+        gradient = self._gradient().to(self._device)
         published = self._published[: len(gradient)]
         if self._recomputes(step) and self._h0 is not None:
             rows = self.rows.train
@@ -241,7 +249,7 @@ class Holder:
             h_local = self._local_embeddings(h0, None, self._neighbourhoods(None, None))
         if self.publisher.noises_rows:
             h_local = self._noised_once(h_local)
-        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, h_local)
+        self._publish(h_local, None)
 
     def _noised_once(self, h_local: torch.Tensor) -> torch.Tensor:
         fresh = torch.ones(len(h_local), dtype=torch.bool)

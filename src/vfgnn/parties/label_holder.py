@@ -55,8 +55,7 @@ class LabelHolder(Holder):
         )
         self._labels, self._on_epoch = labels, on_epoch
         with randomness.initialising(randomness.derive_key(seed, "output layer")):
-            output = OutputLayer(federation.settings, federation.hidden_dim, federation.classes)
-        self.output = output.to(self._device)
+            self.output = self._make_output().to(self._device)
         self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
         self._y = self._noised(labels).to(self._device)
         self._history: list[EpochMetrics] = []
@@ -68,6 +67,22 @@ class LabelHolder(Holder):
         self._z: torch.Tensor | None = None
         self.logits: torch.Tensor | None = None
         self.outcome: Outcome | None = None
+
+    def _make_output(self) -> OutputLayer:
+        federation = self.federation
+        return OutputLayer(federation.settings, federation.hidden_dim, federation.classes)
+
+    def _hidden(self) -> torch.Tensor:
+        """z_L of the training rows."""
+        return self.channel.receive(SERVER, Kind.HIDDEN)
+
+    def _hidden_evaluated(self) -> torch.Tensor:
+        """z_L of the rows that are evaluated or predicted."""
+        return self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED)
+
+    def _return_gradient(self, gradient: torch.Tensor) -> None:
+        """Reveals: dL/dz_L of the training rows to the server."""
+        self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, gradient)
 
     def _noised(self, labels: Labels) -> torch.Tensor:
         """The labels that training and validation see; test labels judge the result and act on nothing."""
@@ -85,9 +100,8 @@ class LabelHolder(Holder):
             return
         roles = torch.zeros(self.federation.nodes, dtype=torch.uint8)
         roles[self._labels.train], roles[self._labels.val] = TRAIN, VAL
-        for reader in (SERVER, *self.federation.publishers):
-            if reader != self.channel.party:
-                self.channel.send(reader, Kind.ROW_ROLES, roles)
+        for reader in self.federation.row_readers:
+            self.channel.send(reader, Kind.ROW_ROLES, roles)
         self.rows = Rows.from_roles(roles)
 
     def forward(self, step: Step) -> None:
@@ -97,14 +111,14 @@ class LabelHolder(Holder):
         """
         super().forward(step)
         if not step.last:
-            self._z = self.channel.receive(SERVER, Kind.HIDDEN).to(self._device)
+            self._z = self._hidden().to(self._device)
 
     def decide(self, step: Step) -> Decision:
         """Evaluate the weights of now on the validation rows, and lead.
 
         Reveals: one bit `improved` and one bit `stop`, to everyone.
         """
-        z = self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED).to(self._device)
+        z = self._hidden_evaluated().to(self._device)
         val = self.rows.val if self.rows.val is not None else self._labels.val
         with torch.no_grad():
             logits = self.output(z if self.rows.val is not None else z[val])
@@ -140,7 +154,7 @@ class LabelHolder(Holder):
         if z.grad is not None:
             classes = (ALL,) if self.rows.train is None else (TRAINING,)
             gradient = self.publisher.gradient(z.grad, classes, step.number, train_rows=len(train))
-            self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, gradient)
+            self._return_gradient(gradient)
         self._z = None
         self._note(step, loss=float(loss.detach()))
         super().backward(step)
@@ -173,7 +187,7 @@ class LabelHolder(Holder):
         """Logits of all nodes, and the test accuracy of the epoch that validation chose. Nothing more leaves."""
         super().predict()
         with torch.no_grad():
-            self.logits = self.output(self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED).to(self._device))
+            self.logits = self.output(self._hidden_evaluated().to(self._device))
         test = self._labels.test
         truth = self._labels.y[test].to(self._device)
         self.outcome = self._outcome(scores(self.logits[test], truth))

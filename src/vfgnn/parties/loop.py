@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State
 from vfgnn.config import Federation
-from vfgnn.messages import Kind
+from vfgnn.messages import Declared, Kind
 from vfgnn.parties import schedule
 from vfgnn.parties.schedule import Rows, Step
 
@@ -43,9 +44,12 @@ class Party(Protocol):
     """What a role does at each point of the loop."""
 
     channel: Channel
-    federation: Federation
     rows: Rows
     pair_counts: dict[str, int]  # lengths of the noised edge lists that this party sends or gets
+
+    @property
+    def federation(self) -> Federation:
+        """What all agreed on."""
 
     def set_up(self) -> None:
         """Messages before step 0."""
@@ -89,7 +93,27 @@ class Watch:
     done: Callable[[Step], None] = lambda step: None
 
 
-def train(party: Party, *, begin: int = 0, watch: Watch | None = None) -> None:
+@dataclass(frozen=True)
+class Messages:
+    """What each phase of a run declares."""
+
+    setup: Callable[[], list[Declared]]
+    forward: Callable[[Step, Rows], list[Declared]]
+    backward: Callable[[Rows], list[Declared]]
+    predict: Callable[[], list[Declared]]
+
+    @staticmethod
+    def of(federation: Federation) -> "Messages":
+        """VFGNN's own."""
+        return Messages(
+            setup=partial(schedule.setup_messages, federation),
+            forward=partial(schedule.forward_messages, federation),
+            backward=partial(schedule.backward_messages, federation),
+            predict=partial(schedule.predict_messages, federation),
+        )
+
+
+def train(party: Party, *, begin: int = 0, watch: Watch | None = None, messages: Messages | None = None) -> None:
     """From setup to the predictions with the best epoch's weights.
 
     `begin`: the step at whose beginning the party's state was loaded. Setup comes first all the same, with fresh masks.
@@ -97,7 +121,7 @@ def train(party: Party, *, begin: int = 0, watch: Watch | None = None) -> None:
     watch = watch or Watch()
     try:
         if begin < schedule.end_step(party.federation):
-            _train(party, begin, watch)
+            _train(party, begin, watch, messages or Messages.of(party.federation))
         watch.begins(schedule.end_step(party.federation))
         _end(party)
     finally:
@@ -120,9 +144,9 @@ def _end(party: Party) -> None:
     channel.finish()
 
 
-def _train(party: Party, begin: int, watch: Watch) -> None:
+def _train(party: Party, begin: int, watch: Watch, messages: Messages) -> None:
     federation, channel = party.federation, party.channel
-    channel.enter("setup", schedule.setup_messages(federation))
+    channel.enter("setup", messages.setup())
     party.set_up()
     if federation.edge_links:
         channel.enter("edges", schedule.edge_messages(federation, party.pair_counts))
@@ -131,7 +155,7 @@ def _train(party: Party, begin: int, watch: Watch) -> None:
         if step.number < begin:
             continue
         watch.begins(step.number)
-        channel.enter("forward", schedule.forward_messages(federation, step, party.rows), step=step.number)
+        channel.enter("forward", messages.forward(step, party.rows), step=step.number)
         party.forward(step)
         if step.evaluates:
             decision = party.decide(step)
@@ -141,10 +165,10 @@ def _train(party: Party, begin: int, watch: Watch) -> None:
                 watch.done(step)
                 break
         if not step.last:
-            channel.enter("backward", schedule.backward_messages(federation, party.rows), step=step.number)
+            channel.enter("backward", messages.backward(party.rows), step=step.number)
             party.backward(step)
         watch.done(step)
     party.restore_best()
-    channel.enter("predict", schedule.predict_messages(federation))
+    channel.enter("predict", messages.predict())
     party.predict()
     channel.finish()

@@ -11,7 +11,7 @@ Every party computes this table by itself and its channel holds it to it. Nothin
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -129,8 +129,7 @@ def setup_messages(federation: Federation) -> list[Declared]:
     if federation.settings.publish == "needed":
         roles = [
             Declared(Kind.ROW_ROLES, federation.label_holder, reader, torch.uint8, (federation.nodes,))
-            for reader in (SERVER, *federation.publishers)
-            if reader != federation.label_holder
+            for reader in federation.row_readers
         ]
     counts = [Declared(Kind.PAIR_COUNT, owner, reader, WORD, (1,)) for owner, reader in federation.edge_links]
     return roles + counts + (joint_setup(federation) if federation.collaborative else [])
@@ -213,7 +212,6 @@ def links(federation: Federation) -> dict[tuple[str, str], tuple[int, int]]:
     rows = Rows.everything(federation.nodes)
     middle = Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
     step = forward_messages(federation, middle, rows) + backward_messages(federation, rows)
-    found: dict[tuple[str, str], tuple[int, int]] = {}
     longest = dict.fromkeys(federation.holder_names, federation.settings.privacy.noised_edge_bound)
     phases = (
         setup_messages(federation),
@@ -222,6 +220,12 @@ def links(federation: Federation) -> dict[tuple[str, str], tuple[int, int]]:
         predict_messages(federation),
         end_messages(federation),
     )
+    return largest_on_links(phases)
+
+
+def largest_on_links(phases: Iterable[list[Declared]]) -> dict[tuple[str, str], tuple[int, int]]:
+    """For each directed link the most messages in one phase, and the bytes of the largest one."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
     for phase in phases:
         counts = Counter((message.sender, message.receiver) for message in phase)
         for message in phase:

@@ -129,8 +129,10 @@ def read_traffic(path: Path, party: str) -> Traffic:
 
 
 def _all_starts(log: Path, of_this_process: Traffic) -> Traffic:
+    if not log.is_file():
+        return of_this_process
     total = Traffic()
-    for entry in read_entries(log) if log.is_file() else ():
+    for entry in read_entries(log):
         total.count(phase=entry.phase, sender=entry.sender, receiver=entry.receiver, size=entry.bytes)
     for link, found in of_this_process.links.items():
         total.links[link].waited_s = found.waited_s

@@ -71,6 +71,8 @@ class LocalFederation:
         """What crossed all links together, counted by its senders."""
         total = Traffic()
         for name in self.names:
+            if not (self.run_folder(name) / "traffic.json").is_file():
+                continue  # it took no part: the baseline without a server
             total.links.update(read_traffic(self.run_folder(name), name).links)
         return total
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Self
 from vfgnn.errors import VfgnnError
 from vfgnn.run.loopback import LocalFederation
 
+VFGNN = (sys.executable, "-m", "vfgnn", "run")
 STOP_S = 10.0  # for a party to say goodbye before it is killed
 POLL_S = 0.1
 
@@ -45,6 +47,7 @@ class LocalProcesses:
     local: LocalFederation
     wrap: Callable[[str], Sequence[str]] = lambda name: ()  # what a party's command is put behind, e.g. a namespace
     names: Sequence[str] = ()  # only these, if any are given
+    command: Sequence[str] = VFGNN  # what is given the two files
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
     _offsets: dict[str, int] = field(default_factory=dict)  # how far each log was read
@@ -63,7 +66,7 @@ class LocalProcesses:
         """Start one party, with the command a user would give."""
         self._close_input(name)
         home = self.local.folder / name
-        command = [sys.executable, "-m", "vfgnn", "run", str(self.local.federation_toml), str(home / "party.toml")]
+        command = [*self.command, str(self.local.federation_toml), str(home / "party.toml")]
         with (home / "output.txt").open("ab") as output:
             self.children[name] = subprocess.Popen(  # noqa: S603 (our own program, our own files)
                 [*self.wrap(name), *command, "--with-parent"],
@@ -147,6 +150,17 @@ class LocalProcesses:
                         break
                     self._offsets[name] += len(line)
                     _follow(progress, json.loads(line))
+
+
+def end_with_parent() -> None:
+    """At the child: end when its parent is gone."""
+
+    def watch() -> None:
+        while os.read(sys.stdin.fileno(), 1024):  # ends when the pipe from the parent closes
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _follow(progress: Progress, event: dict[str, object]) -> None:

@@ -1,0 +1,89 @@
+"""SecureGNN's dealer: hands out the joint layer's masks, as VFGNN's does, and what the layers on shares need.
+
+Sees: sizes, how many rows train and validate, its own random numbers, `keep` and `stop`. What leaves: to each holder
+seeds, and to one of them a correction per operation.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import torch
+
+from vfgnn import randomness
+from vfgnn.baselines.secure_gnn.network import backward_operations, forward_operations
+from vfgnn.baselines.secure_gnn.schedule import ServerlessFederation, batch_size
+from vfgnn.channel import Channel
+from vfgnn.messages import Kind
+from vfgnn.mpc.shared import Corrections, Operation
+from vfgnn.parties.dealer import Dealer
+from vfgnn.parties.loop import Decision
+from vfgnn.parties.schedule import Rows, Step, steps
+
+
+class MaterialDealer(Dealer):
+    """Computes the corrections of the next pass while the holders work on this one."""
+
+    federation: ServerlessFederation
+
+    def __init__(self, federation: ServerlessFederation, channel: Channel, *, seed: bytes) -> None:
+        super().__init__(federation, channel, seed=seed)
+        names = federation.holder_names
+        self._material = {name: randomness.derive_key(seed, "material", federation.run, name) for name in names}
+        self._corrections = Corrections(self._material, run=federation.run)
+        self._ahead: list[Future[list[torch.Tensor]]] = []
+        self._steps = {step.number: step for step in steps(federation)}
+
+    def set_up(self) -> None:
+        """How many rows there are, then seeds.
+
+        Reveals: to each holder, randomness that only it and the dealer can expand.
+        """
+        federation = self.federation
+        if federation.settings.publish == "needed":
+            train, val = self.channel.receive(federation.label_holder, Kind.ROW_COUNTS).tolist()
+            self.rows = Rows(torch.arange(train), torch.arange(val), federation.nodes)  # which ones it is not told
+        for name, seed in self._material.items():
+            self.channel.send(name, Kind.MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
+        if federation.dealt:
+            super().set_up()
+        self._prepare(self._forward(self._steps[0]))
+
+    def forward(self, step: Step) -> None:
+        """Corrections for the joint layer and for the layers on shares. Reveals: nothing, they are uniform."""
+        super().forward(step)
+        self._deal()
+        if not step.evaluates:
+            self._prepare(self._backward())
+
+    def decide(self, step: Step) -> Decision:
+        """Hear the label holder's word; from now on it is certain which pass comes next."""
+        decision = super().decide(step)
+        self._prepare(self._everything() if decision.stop else self._backward())
+        return decision
+
+    def backward(self, step: Step) -> None:
+        """Corrections for the way back. Reveals: nothing, they are uniform."""
+        self._deal()
+        self._prepare(self._forward(self._steps[step.number + 1]))
+
+    def predict(self) -> None:
+        """Corrections for a pass over all nodes. Reveals: nothing, they are uniform."""
+        self._deal()
+
+    def _forward(self, step: Step) -> Iterator[Operation]:
+        return forward_operations(self.federation.widths, batch_size(step, self.rows))
+
+    def _backward(self) -> Iterator[Operation]:
+        return backward_operations(self.federation.widths, self.rows.train_count)
+
+    def _everything(self) -> Iterator[Operation]:
+        return forward_operations(self.federation.widths, self.federation.nodes)
+
+    def _prepare(self, operations: Iterator[Operation]) -> None:
+        """Compute the coming pass in the background; only one that is certain to come, so that all count alike."""
+        self._ahead = [self._worker.submit(self._corrections.compute, [operation]) for operation in operations]
+
+    def _deal(self) -> None:
+        for computed in self._ahead:
+            (correction,) = computed.result()
+            self.channel.send(self.federation.corrected, Kind.MATERIAL_CORRECTION, correction)
