@@ -31,8 +31,11 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "vfgnn"
 
 
-def load(name: str, data_dir: Path | None = None) -> Data:
-    """The data set `name`; an unknown name, a missing, truncated or altered file raises DataError."""
+def load(name: str, data_dir: Path | None = None, *, generated_features: bool = False) -> Data:
+    """The data set `name`; an unknown name, a missing, truncated or altered file raises DataError.
+
+    `generated_features` (arXiv only): random ones in the place of the feature file, to measure costs.
+    """
     if name not in NAMES:
         raise DataError("unknown dataset", expected=f"one of {', '.join(NAMES)}", got=name)
     if data_dir is None and os.environ.get("VFGNN_DATA"):
@@ -40,7 +43,9 @@ def load(name: str, data_dir: Path | None = None) -> Data:
     if data_dir is not None and not data_dir.is_dir():
         raise DataError("no such data folder", expected="a folder with planetoid/ or ogbn_arxiv/", got=str(data_dir))
     roots = [root for root in (data_dir, cache_dir()) if root is not None]
-    return _load_arxiv(roots) if name == "arxiv" else _load_planetoid(name, roots)
+    if name == "arxiv":
+        return _load_arxiv(roots, generated_features=generated_features)
+    return _load_planetoid(name, roots)
 
 
 def _load_planetoid(name: str, roots: list[Path]) -> Data:
@@ -118,7 +123,7 @@ def _load_embedded_citeseer() -> Data:
     return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(both), y=torch.from_numpy(y), **masks)
 
 
-def _load_arxiv(roots: list[Path]) -> Data:
+def _load_arxiv(roots: list[Path], *, generated_features: bool = False) -> Data:
     folders = [root / "ogbn_arxiv" for root in roots if (root / "ogbn_arxiv" / "raw").is_dir()]
     if not folders:
         raise DataError(
@@ -129,14 +134,17 @@ def _load_arxiv(roots: list[Path]) -> Data:
         )
     folder = folders[0]
     features = folder / "raw" / "node-feat.csv.gz"
-    if not features.is_file():
+    if not generated_features and not features.is_file():
         raise DataError(
             "arxiv's feature file is missing",
             expected=f"{ARXIV_NODES} rows of {ARXIV_FEATURES} numbers",
             where=str(features),
             hint="copy node-feat.csv.gz from OGB's arxiv.zip into that folder",
         )
-    x = _read_csv(features, columns=ARXIV_FEATURES).astype(np.float32)
+    if generated_features:
+        x = np.random.default_rng(0).standard_normal((ARXIV_NODES, ARXIV_FEATURES), dtype=np.float32)
+    else:
+        x = _read_csv(features, columns=ARXIV_FEATURES).astype(np.float32)
     y = _read_csv(folder / "raw" / "node-label.csv.gz", columns=1).astype(np.int64)[:, 0]
     edges = _read_csv(folder / "raw" / "edge.csv.gz", columns=2).astype(np.int64).T
     if len(x) != ARXIV_NODES or len(y) != ARXIV_NODES:

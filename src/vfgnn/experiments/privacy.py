@@ -14,7 +14,7 @@ from typing import Literal
 
 from vfgnn.config import Preset, Settings
 from vfgnn.experiments.runner import Task, TaskResult, make_task
-from vfgnn.experiments.tables import TableRow
+from vfgnn.experiments.tables import TableRow, row_of
 from vfgnn.privacy.calibration import classical_multiplier, epsilon_of
 
 DATASET, DELTA = "cora", 1e-4
@@ -110,17 +110,13 @@ def privacy_rows(tasks: dict[Task, Cell], results: dict[Task, TaskResult]) -> li
 def _row(cell: Cell, results: list[TaskResult]) -> TableRow:
     reached = [result["test_accuracy"] for result in results]
     total, theorem = _totals(cell, results)
-    return TableRow(
+    return row_of(
+        reached,
         table=cell.table,
         dataset=DATASET,
         model="no noise" if math.isinf(cell.epsilon) else cell.model,
         preset="best",
-        holders=2,
-        proportion="5:5",
         epsilon=None if math.isinf(cell.epsilon) else cell.epsilon,
-        mean=statistics.mean(reached),
-        std=statistics.stdev(reached) if len(reached) > 1 else 0.0,
-        n=len(reached),
         paper=PAPER_TABLE_5.get(cell.model, {}).get(cell.epsilon),
         epsilon_total=total,
         theorem=theorem,

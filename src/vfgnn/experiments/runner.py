@@ -5,9 +5,11 @@ was. What was kept is found again by everything that determines it, so a changed
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,7 +25,9 @@ from vfgnn.data.partition import partition
 from vfgnn.experiments.catalogue import Where
 from vfgnn.model.central import CentralTraining
 from vfgnn.run.scenario import split_labels
+from vfgnn.run.secure_gnn import train_secure_gnn
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
+from vfgnn.version import __version__
 
 FORMAT = 1  # raised when the meaning of a kept result changes
 
@@ -86,6 +90,8 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
     holdings = partition(data.x, data.edge_index, holders=task.holders, seed=task.seed, proportions=task.proportions)
     if task.where == "federated":
         outcome = build(holdings, labels, settings, seed=task.seed).train()
+    elif task.where == "secure_gnn":
+        outcome = train_secure_gnn(holdings, labels, settings, seed=task.seed)
     else:
         whole = Holding(x=data.x, edge_index=data.edge_index)
         holding = whole if task.holder is None else holdings[task.holder]
@@ -96,6 +102,24 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
         best_epoch=outcome.best_epoch,
         epochs=outcome.history[-1].epoch,
     )
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When and with what a training was done, and what it took: two trainings at a time, each on one core."""
+
+    finished: str
+    version: str
+    seconds: float
+    cpu_seconds: float
+
+
+def run_measured(task: Task, data_dir: Path | None = None) -> tuple[TaskResult, Effort]:
+    """Train once and say what it took."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = run_task(task, data_dir)
+    seconds, cpu_seconds = round(time.perf_counter() - wall, 2), round(time.process_time() - cpu, 2)
+    return result, Effort(datetime.now(UTC).isoformat(timespec="seconds"), __version__, seconds, cpu_seconds)
 
 
 class Store:
@@ -113,10 +137,17 @@ class Store:
         result: TaskResult = json.loads(path.read_text())["result"]
         return result
 
-    def put(self, task: Task, result: TaskResult) -> None:
+    def effort(self, task: Task) -> Effort | None:
+        """What it took, if that was kept."""
+        path = self._folder / f"{task.key}.json"
+        kept = json.loads(path.read_text()).get("effort") if path.is_file() else None
+        return None if kept is None else Effort(**kept)
+
+    def put(self, task: Task, result: TaskResult, effort: Effort) -> None:
         """Keep a result; a file is either whole or not there."""
         temporary = self._folder / f"{task.key}.{os.getpid()}.tmp"
-        temporary.write_text(json.dumps({"task": asdict(task), "result": result}, indent=1))
+        kept = {"task": asdict(task), "result": result, "effort": asdict(effort)}
+        temporary.write_text(json.dumps(kept, indent=1))
         temporary.replace(self._folder / f"{task.key}.json")
 
 
@@ -146,11 +177,14 @@ def run_all(
     if not missing:
         return results
     with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[TaskResult], Task] = {pool.submit(run_task, task, data_dir): task for task in missing}
+        waiting: dict[Future[tuple[TaskResult, Effort]], Task] = {
+            pool.submit(run_measured, task, data_dir): task for task in missing
+        }
         try:
             for future in as_completed(waiting):
-                store.put(waiting[future], future.result())
-                done(waiting[future], future.result())
+                result, effort = future.result()
+                store.put(waiting[future], result, effort)
+                done(waiting[future], result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -6,18 +6,17 @@
     modes         individual against collaborative initial embeddings, and fewer refreshes of the joint layer
     sensitivity   width d and depth K
 
-All on Cora, as in the paper. Figures beside ours are the paper's own.
+Cora, as in the paper; aggregators and modes on all three data sets. Figures beside ours are the paper's own.
 """
 
-import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from vfgnn.config import Preset
 from vfgnn.experiments.runner import Task, TaskResult, make_task
-from vfgnn.experiments.tables import TableRow
+from vfgnn.experiments.tables import TableRow, row_of
 
-DATASET = "cora"
+DATASETS = ("cora", "citeseer", "pubmed")
 COMBINES = {"VFGNN_C": "concat", "VFGNN_M": "mean", "VFGNN_R": "regression"}
 PAPER_TABLE_3 = {
     "9:1": {"VFGNN_C": 0.809, "VFGNN_M": 0.805, "VFGNN_R": 0.809},
@@ -42,6 +41,7 @@ class Trial:
     model: str
     preset: str
     combine: str
+    dataset: str = "cora"
     holders: int = 2
     proportion: str = "5:5"
     changes: tuple[tuple[str, object], ...] = ()
@@ -56,10 +56,10 @@ class Trial:
     def task(self, seed: int) -> Task:
         """One training of it."""
         overrides = {"combine": self.combine, **dict(self.changes)}
-        settings = Preset(self.preset).settings(dataset=DATASET, model=self.combine, overrides=overrides)
+        settings = Preset(self.preset).settings(dataset=self.dataset, model=self.combine, overrides=overrides)
         return make_task(
             settings,
-            dataset=DATASET,
+            dataset=self.dataset,
             where="federated",
             seed=seed,
             holders=self.holders,
@@ -80,28 +80,33 @@ def _holders() -> Iterator[Trial]:
         printed: Mapping[str, float] = PAPER_TABLE_4.get(holders, {})
         even = ":".join(["1"] * holders)
         for model, combine in COMBINES.items():
-            yield Trial("holders", model, "paper", combine, holders, even, paper=printed.get(model))
+            yield Trial("holders", model, "paper", combine, "cora", holders, even, paper=printed.get(model))
         best = max(printed.values(), default=None)
-        yield Trial("holders", "VFGNN_best", "best", "confidence", holders, even, paper=best)
+        yield Trial("holders", "VFGNN_best", "best", "confidence", "cora", holders, even, paper=best)
 
 
 def _aggregators() -> Iterator[Trial]:
-    for gnn in GNNS:
-        # Ten steps are right for APPNP, whose steps have no weights; the others have K = 3 layers, as VFGNN_M has.
-        layers = 10 if gnn == "appnp" else 3
-        changes: tuple[tuple[str, object], ...] = (("gnn", gnn), ("layers", layers))
-        yield Trial("aggregators", gnn, "paper", "mean", changes=changes)
-        yield Trial("aggregators", f"{gnn}, no hidden layer", "best", "mean", changes=changes)
+    """As many layers as VFGNN_M has; ten for APPNP, whose steps have no weights. LSTM, the slowest, on Cora only."""
+    for dataset in DATASETS:
+        depth = Preset("paper").settings(dataset=dataset, model="mean").layers
+        for gnn in GNNS:
+            if gnn == "sage_lstm" and dataset != "cora":
+                continue
+            changes: tuple[tuple[str, object], ...] = (("gnn", gnn), ("layers", 10 if gnn == "appnp" else depth))
+            yield Trial("aggregators", gnn, "paper", "mean", dataset, changes=changes)
+            yield Trial("aggregators", f"{gnn}, no hidden layer", "best", "mean", dataset, changes=changes)
 
 
 def _modes() -> Iterator[Trial]:
-    for mode in ("individual", "collaborative"):
-        for preset, combine in (("paper", "mean"), ("best", "confidence")):
-            changes: tuple[tuple[str, object], ...] = (("initial_embedding", mode),)
-            yield Trial("modes", f"{mode}, preset {preset}", preset, combine, changes=changes)
-    for epochs in REFRESHES:
-        changes = (("joint_layer_epochs", epochs),)
-        yield Trial("modes", f"joint layer trained for {epochs} epochs", "best", "confidence", changes=changes)
+    for dataset in DATASETS:
+        for mode in ("individual", "collaborative"):
+            for preset, combine in (("paper", "mean"), ("best", "confidence")):
+                changes: tuple[tuple[str, object], ...] = (("initial_embedding", mode),)
+                yield Trial("modes", f"{mode}, preset {preset}", preset, combine, dataset, changes=changes)
+        for epochs in REFRESHES:
+            changes = (("joint_layer_epochs", epochs),)
+            model = f"joint layer trained for {epochs} epochs"
+            yield Trial("modes", model, "best", "confidence", dataset, changes=changes)
 
 
 def _sensitivity() -> Iterator[Trial]:
@@ -136,17 +141,14 @@ def study_rows(tasks: Mapping[Task, list[Trial]], results: Mapping[Task, TaskRes
         for trial in trials:
             reached.setdefault(trial, []).append(results[task]["test_accuracy"])
     return [
-        TableRow(
+        row_of(
+            values,
             table=trial.table,
-            dataset=DATASET,
+            dataset=trial.dataset,
             model=trial.model,
             preset=trial.preset,
             holders=trial.holders,
             proportion=trial.proportion,
-            epsilon=None,
-            mean=statistics.mean(values),
-            std=statistics.stdev(values) if len(values) > 1 else 0.0,
-            n=len(values),
             paper=trial.paper,
         )
         for trial, values in reached.items()

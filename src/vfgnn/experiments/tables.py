@@ -20,12 +20,22 @@ class TableRow:
     holders: int
     proportion: str
     epsilon: float | None
-    mean: float
-    std: float
+    mean: float | None  # None: open, it could not be trained here
+    std: float | None
     n: int
     paper: float | None
     epsilon_total: float | None = None  # where rows are noised: of all releases of a run
     theorem: float | None = None  # and what the paper's theorem says of them
+
+    @property
+    def shown(self) -> str:
+        """Mean and deviation for people."""
+        return "open" if self.mean is None else f"{self.mean:.3f} ± {self.std or 0:.3f}"
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.mean is None or self.paper is None else self.mean - self.paper
 
     def to_json(self) -> dict[str, object]:
         """As it is; totals of differential privacy only where there are some."""
@@ -48,27 +58,67 @@ def compare_tasks(datasets: Sequence[str], seeds: int, *, holders: int, models: 
     return tasks
 
 
+def row_of(
+    reached: Sequence[float],
+    *,
+    table: str,
+    dataset: str,
+    model: str,
+    preset: str,
+    paper: float | None,
+    holders: int = 2,
+    proportion: str = "5:5",
+    epsilon: float | None = None,
+    epsilon_total: float | None = None,
+    theorem: float | None = None,
+) -> TableRow:
+    """Mean and deviation of what was reached, one figure per seed; of nothing, an open row."""
+    return TableRow(
+        table=table,
+        dataset=dataset,
+        model=model,
+        preset=preset,
+        holders=holders,
+        proportion=proportion,
+        epsilon=epsilon,
+        mean=statistics.mean(reached) if reached else None,
+        std=(statistics.stdev(reached) if len(reached) > 1 else 0.0) if reached else None,
+        n=len(reached),
+        paper=paper,
+        epsilon_total=epsilon_total,
+        theorem=theorem,
+    )
+
+
 def compare_rows(tasks: dict[Task, Model], results: dict[Task, TaskResult]) -> list[TableRow]:
-    """Test accuracy of the epoch that validation chose: mean and deviation over seeds."""
+    """Test accuracy of the epoch that validation chose."""
     reached: dict[tuple[str, Model], list[float]] = {}
     for task, model in tasks.items():
         reached.setdefault((task.dataset, model), []).append(results[task]["test_accuracy"])
     holders = next(iter(tasks)).holders
     return [
-        TableRow(
+        row_of(
+            values,
             table="compare",
             dataset=dataset,
             model=model.name,
             preset=model.preset,
             holders=holders,
             proportion=":".join(["5", "5"] if holders == 2 else ["1"] * holders),
-            epsilon=None,
-            mean=statistics.mean(values),
-            std=statistics.stdev(values) if len(values) > 1 else 0.0,
-            n=len(values),
             paper=PAPER_TABLE_2[dataset].get(model.name) if holders == 2 else None,
         )
         for (dataset, model), values in reached.items()
+    ]
+
+
+def open_rows(dataset: str) -> list[TableRow]:
+    """The paper's rows of a data set that cannot be trained here."""
+    printed = PAPER_TABLE_2[dataset]
+    return [
+        row_of(
+            [], table="compare", dataset=dataset, model=model.name, preset=model.preset, paper=printed.get(model.name)
+        )
+        for model in COMPARE
     ]
 
 

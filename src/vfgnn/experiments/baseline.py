@@ -1,0 +1,144 @@
+"""Q3: VFGNN against SecureGNN on PubMed, the same network at both: accuracy, and the time of an epoch.
+
+The network is VFGNN_M's of Table 2: SAGE-Mean over each holder's edges, mean, one sigmoid hidden layer, the output
+layer. SecureGNN has both layers on shares, with the sigmoid's Taylor polynomial, and moves them by momentum SGD.
+
+Time is that of real processes over TLS on this machine, a training step without evaluation, the median of 20. Also
+measured: what an epoch of arXiv costs, on its real graph with generated features.
+"""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from vfgnn.config import Preset, Settings
+from vfgnn.data import datasets
+from vfgnn.data.holdings import Holding, Labels
+from vfgnn.data.partition import partition
+from vfgnn.experiments.runner import Task, TaskResult, make_task
+from vfgnn.experiments.tables import TableRow, row_of
+from vfgnn.run.loopback import write_federation
+from vfgnn.run.processes import VFGNN, LocalProcesses
+from vfgnn.run.scenario import split_labels
+from vfgnn.run.secure_gnn import COMMAND
+
+DATASET = "pubmed"
+SHARED_RATE = 1.0
+"""SecureGNN's rate for all shared weights: the best of .1, .3, 1, 3 and 10 on validation nodes of partition 1000."""
+PAPER_ACCURACY = {"VFGNN_M": 0.8090, "SecureGNN": 0.7970}
+PAPER_SECONDS = {"VFGNN_M": 18.65, "SecureGNN": 166.81}
+STEPS, WARM_UP = 20, 5
+Publish = Literal["all", "needed"]
+PUBLISH: tuple[Publish, ...] = ("all", "needed")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What an epoch takes."""
+
+    dataset: str
+    model: str
+    publish: Publish
+    features: Literal["real", "generated"]
+    seconds: float
+    bytes_per_epoch: int
+    paper: float | None = None
+
+
+def settings_of(model: str, dataset: str = DATASET, **changes: object) -> Settings:
+    """VFGNN_M's; SecureGNN's differ in the rate of the shared weights alone."""
+    rate = {"joint_learning_rate": SHARED_RATE} if model == "SecureGNN" else {}
+    return Preset("paper").settings(dataset=dataset, model="mean", overrides={"combine": "mean", **rate, **changes})
+
+
+def baseline_tasks(seeds: int) -> dict[Task, str]:
+    """The trainings behind the two accuracies."""
+    return {
+        make_task(
+            settings_of(model), dataset=DATASET, where="federated" if model == "VFGNN_M" else "secure_gnn", seed=seed
+        ): model
+        for model in PAPER_ACCURACY
+        for seed in range(seeds)
+    }
+
+
+def baseline_rows(tasks: dict[Task, str], results: dict[Task, TaskResult]) -> list[TableRow]:
+    """Mean and deviation over seeds."""
+    return [
+        row_of(
+            [results[task]["test_accuracy"] for task, trained in tasks.items() if trained == model],
+            table="baseline",
+            dataset=DATASET,
+            model=model,
+            preset="paper",
+            paper=printed,
+        )
+        for model, printed in PAPER_ACCURACY.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One timing that is to be made."""
+
+    dataset: str
+    model: str
+    publish: Publish
+    features: Literal["real", "generated"] = "real"
+
+    def measure(self, data_dir: Path | None) -> Timing:
+        """Train for a few epochs, each party a process of its own."""
+        holdings, labels = self._data(data_dir)
+        epochs = STEPS + WARM_UP
+        settings = settings_of(self.model, self.dataset, publish=self.publish)
+        settings = settings.model_copy(update={"epochs": epochs, "evaluate_every": epochs + 1, "patience": None})
+        secure = self.model == "SecureGNN"
+        with tempfile.TemporaryDirectory(prefix="vfgnn-baseline-") as folder:
+            local = write_federation(Path(folder), holdings, labels, settings, insecure_seed=0)
+            names = [name for name in local.names if name != "server"] if secure else local.names
+            with LocalProcesses(local, names=names, command=COMMAND if secure else VFGNN) as running:
+                running.wait()
+            ticks = local.ticks[:-1]  # the last one is the evaluation at the end
+            size = local.traffic.bytes_in("forward", "backward") // epochs
+        steps = [after - before for before, after in zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False)]
+        printed = PAPER_SECONDS[self.model] if self.dataset == DATASET else None
+        return Timing(self.dataset, self.model, self.publish, self.features, median(steps), size, printed)
+
+    def _data(self, data_dir: Path | None) -> tuple[list[Holding], Labels]:
+        data = datasets.load(self.dataset, data_dir, generated_features=self.features == "generated")
+        return partition(data.x, data.edge_index, holders=2, seed=0), split_labels(data)
+
+
+def measurements() -> Iterator[Measurement]:
+    """All of them; arXiv's for VFGNN alone."""
+    for model in PAPER_ACCURACY:
+        for publish in PUBLISH:
+            yield Measurement(DATASET, model, publish)
+    for publish in PUBLISH:
+        yield Measurement("arxiv", "VFGNN_M", publish, features="generated")
+
+
+def measure_all(
+    folder: Path, data_dir: Path | None, on_done: Callable[[Measurement], None] | None = None
+) -> list[Timing]:
+    """One after another, each kept in `folder` when it is done. Only ratios between them mean anything elsewhere."""
+    found = []
+    for measurement in measurements():
+        content = json.dumps(
+            [asdict(measurement), settings_of(measurement.model, measurement.dataset).model_dump(mode="json")]
+        )
+        path = folder / f"timing-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
+        if not path.is_file():
+            timing = measurement.measure(data_dir)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_suffix(".tmp").write_text(json.dumps(asdict(timing), indent=1))
+            path.with_suffix(".tmp").replace(path)
+        found.append(Timing(**json.loads(path.read_text())))
+        if on_done is not None:
+            on_done(measurement)
+    return found

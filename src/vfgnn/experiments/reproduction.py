@@ -1,0 +1,80 @@
+"""The whole paper in one record: every row and timing, what was checked of its claims, and what the work took.
+
+`vfgnn reproduce all` makes it; the report and docs/reproduction.md are made from it and from nothing else.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vfgnn.experiments.baseline import Timing
+from vfgnn.experiments.claims import Claim, check_claims
+from vfgnn.experiments.runner import Store, Task
+from vfgnn.experiments.tables import TableRow
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the trainings of one part took: two at a time, each on one core."""
+
+    part: str
+    trainings: int
+    cpu_seconds: float
+    first: str  # when the first and the last of them ended
+    last: str
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """All that a reproduction found."""
+
+    seeds: int
+    rows: tuple[TableRow, ...]
+    timings: tuple[Timing, ...]
+    work: tuple[Work, ...]
+    machine: str
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The paper's orderings, each with our numbers and whether they show it."""
+        return check_claims(self.rows, self.timings)
+
+    def of(self, *tables: str) -> list[TableRow]:
+        """The rows of some tables."""
+        return [row for row in self.rows if row.table in tables]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a file."""
+        return {
+            "seeds": self.seeds,
+            "machine": self.machine,
+            "rows": [row.to_json() for row in self.rows],
+            "timings": [asdict(timing) for timing in self.timings],
+            "claims": [asdict(claim) for claim in self.claims],
+            "work": [asdict(work) for work in self.work],
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> "Reproduction":
+        """From such a file; claims are checked anew."""
+        return Reproduction(
+            seeds=content["seeds"],
+            machine=content["machine"],
+            rows=tuple(TableRow(**row) for row in content["rows"]),
+            timings=tuple(Timing(**timing) for timing in content["timings"]),
+            work=tuple(Work(**{**work, "versions": tuple(work["versions"])}) for work in content["work"]),
+        )
+
+
+def work_of(part: str, tasks: Iterable[Task], store: Store) -> Work:
+    """Sum up what was kept; a training that two parts share counts in both."""
+    efforts = [effort for task in dict.fromkeys(tasks) if (effort := store.effort(task)) is not None]
+    return Work(
+        part=part,
+        trainings=len(efforts),
+        cpu_seconds=round(sum(effort.cpu_seconds for effort in efforts), 1),
+        first=min((effort.finished for effort in efforts), default=""),
+        last=max((effort.finished for effort in efforts), default=""),
+        versions=tuple(sorted({effort.version for effort in efforts})),
+    )
