@@ -10,7 +10,7 @@ measured: what an epoch of arXiv costs, on its real graph with generated feature
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -67,7 +67,7 @@ def baseline_tasks(seeds: int) -> dict[Task, str]:
     }
 
 
-def baseline_rows(tasks: dict[Task, str], results: dict[Task, TaskResult]) -> list[TableRow]:
+def baseline_rows(tasks: Mapping[Task, str], results: Mapping[Task, TaskResult]) -> list[TableRow]:
     """Mean and deviation over seeds."""
     return [
         row_of(

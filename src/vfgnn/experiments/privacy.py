@@ -8,7 +8,7 @@ noised once.
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,7 +99,7 @@ def privacy_tasks(seeds: int) -> dict[Task, Cell]:
     }
 
 
-def privacy_rows(tasks: dict[Task, Cell], results: dict[Task, TaskResult]) -> list[TableRow]:
+def privacy_rows(tasks: Mapping[Task, Cell], results: Mapping[Task, TaskResult]) -> list[TableRow]:
     """Mean and deviation over seeds, with what the releases of a run come to."""
     found: dict[Cell, list[TaskResult]] = {}
     for task, cell in tasks.items():

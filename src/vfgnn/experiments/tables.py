@@ -1,7 +1,7 @@
 """From finished trainings to the rows of a table: mean and deviation over seeds, beside the paper's figures."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from vfgnn.config import Preset
@@ -90,7 +90,7 @@ def row_of(
     )
 
 
-def compare_rows(tasks: dict[Task, Model], results: dict[Task, TaskResult]) -> list[TableRow]:
+def compare_rows(tasks: Mapping[Task, Model], results: Mapping[Task, TaskResult]) -> list[TableRow]:
     """Test accuracy of the epoch that validation chose."""
     reached: dict[tuple[str, Model], list[float]] = {}
     for task, model in tasks.items():

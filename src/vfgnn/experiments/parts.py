@@ -1,0 +1,59 @@
+"""Everything that is reproduced, part by part: which trainings a part needs, and which rows come of them.
+
+compare       Q1 and Q2, Table 2               baseline      Q3, against SecureGNN
+proportions   Q4, Table 3                      holders       Q5, Table 4
+privacy       Q6, Table 5                      aggregators, modes, sensitivity: promised in the paper, not printed
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vfgnn.experiments import baseline, privacy, studies, tables
+from vfgnn.experiments.catalogue import Model
+from vfgnn.experiments.runner import Task, TaskResult
+from vfgnn.experiments.tables import TableRow
+
+DATASETS = ("cora", "citeseer", "pubmed")
+Results = Mapping[Task, TaskResult]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table or several."""
+
+    name: str
+    notes: Mapping[Task, str]  # each training, and what it is
+    rows: Callable[[Results], list[TableRow]]
+
+
+def compare(seeds: int, *, datasets: Sequence[str], holders: int, models: Sequence[Model]) -> Part:
+    """Table 2, or some of its rows."""
+    tasks = tables.compare_tasks(datasets, seeds, holders=holders, models=models)
+    notes = {task: f"{task.dataset} {model.name}" for task, model in tasks.items()}
+    return Part("compare", notes, lambda results: tables.compare_rows(tasks, results))
+
+
+def against_secure_gnn(seeds: int) -> Part:
+    """The accuracies of Q3; times are measured apart."""
+    tasks = baseline.baseline_tasks(seeds)
+    return Part("baseline", tasks, lambda results: baseline.baseline_rows(tasks, results))
+
+
+def noised(seeds: int) -> Part:
+    """Table 5 and what a total budget buys."""
+    tasks = privacy.privacy_tasks(seeds)
+    notes = {task: f"{cell.model} {cell.epsilon:g}" for task, cell in tasks.items()}
+    return Part("privacy", notes, lambda results: privacy.privacy_rows(tasks, results))
+
+
+def study(name: str, seeds: int) -> Part:
+    """One of the smaller tables."""
+    tasks = studies.study_tasks(name, seeds)
+    notes = {task: f"{task.dataset} {trials[0].model} {trials[0].proportion}" for task, trials in tasks.items()}
+    return Part(name, notes, lambda results: studies.study_rows(tasks, results))
+
+
+def everything(seeds: int) -> list[Part]:
+    """The whole paper, and what it promises."""
+    whole = compare(seeds, datasets=DATASETS, holders=2, models=tables.models_named(None))
+    return [whole, against_secure_gnn(seeds), *(study(name, seeds) for name in studies.STUDIES), noised(seeds)]
