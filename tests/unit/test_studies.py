@@ -7,7 +7,7 @@ from rich.console import Console
 
 from vfgnn.experiments.privacy import privacy_rows, privacy_tasks
 from vfgnn.experiments.studies import STUDIES, study_rows, study_tasks
-from vfgnn.report.console import markdown_privacy, markdown_study, show_study
+from vfgnn.report.tables import markdown_tables, show_tables
 
 
 def made_up(tasks):
@@ -23,8 +23,8 @@ def test_every_figure_has_its_seeds(name):
     rows = study_rows(tasks, made_up(tasks))
     assert len(rows) == len(list(STUDIES[name]())) and {row.n for row in rows} == {2}
     assert rows[0].mean == pytest.approx(0.605)
-    show_study(Console(quiet=True), rows, 2)
-    assert markdown_study(rows).count("\n") == len(rows) + 2
+    show_tables(Console(quiet=True), rows, 2)
+    assert markdown_tables(rows).count("0.605 ± ") == len(rows)
 
 
 def test_the_papers_figures_stand_where_they_belong():
@@ -43,4 +43,4 @@ def test_privacy_rows_have_exact_totals():
     assert gaussian[16.0].paper == 0.772 and gaussian[16.0].theorem == pytest.approx(160.0)
     assert gaussian[4.0].epsilon_total > gaussian[4.0].theorem
     assert {row.epsilon_total for row in rows if row.table == "privacy of inputs"} == {4.0, 6.0, 8.0, 10.0}
-    assert "no noise" in markdown_privacy(rows)
+    assert "no noise" in markdown_tables(rows)

@@ -9,12 +9,19 @@ from vfgnn.cli import options
 from vfgnn.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
+    from vfgnn.experiments.baseline import Timing
+    from vfgnn.experiments.parts import Part
     from vfgnn.experiments.runner import Task, TaskResult
+    from vfgnn.experiments.tables import TableRow
 
 app = typer.Typer(help="The paper's tables, and how the presets were chosen.", no_args_is_help=True)
 
+RUNS = Path("runs/reproduce")
+TIMES = "seconds per epoch, each party a process, over TLS on this machine"
 Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
 RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
 Seeds = Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)]
@@ -29,7 +36,7 @@ def compare(
     seeds: Seeds = 5,
     holders: options.Holders = 2,
     models: Annotated[str | None, typer.Option(help="Only these rows, comma-separated.")] = None,
-    run_dir: RunDir = Path("runs/reproduce"),
+    run_dir: RunDir = RUNS,
     workers: Workers = None,
     data_dir: options.DataDir = None,
     json: options.Json = None,
@@ -40,23 +47,15 @@ def compare(
 
     Example: `vfgnn reproduce compare --datasets cora,citeseer,pubmed --seeds 5 --json compare.json`
     """
-    from rich.console import Console
-
-    from vfgnn.experiments.tables import compare_rows, compare_tasks, models_named
-    from vfgnn.report.console import markdown_rows, show_rows
+    from vfgnn.experiments import parts
+    from vfgnn.experiments.tables import models_named
 
     names = _check_datasets(datasets)
-    rows_wanted = models_named(None if models is None else options.parse_list(models))
-    if not rows_wanted:
+    wanted = models_named(None if models is None else options.parse_list(models))
+    if not wanted:
         raise ConfigError("no such row", expected=", ".join(m.name for m in models_named(None)), got=str(models))
-    tasks = compare_tasks(names, seeds, holders=holders, models=rows_wanted)
-    console = Console()
-    notes = {task: f"{task.dataset} {model.name}" for task, model in tasks.items()}
-    rows = compare_rows(tasks, _train(console, notes, run_dir, data_dir, workers))
-    show_rows(console, rows, f"test accuracy, mean and deviation over {seeds} seeds, {holders} holders")
-    options.write_json(json, {"rows": [row.to_json() for row in rows]})
-    if markdown is not None:
-        markdown.write_text(markdown_rows(rows))
+    part = parts.compare(seeds, datasets=names, holders=holders, models=wanted)
+    rows = _reproduce(part, seeds, run_dir, workers, data_dir, json, markdown)
     if figure is not None:
         from vfgnn.report.figures import compare_figure
 
@@ -66,7 +65,7 @@ def compare(
 @app.command()
 def privacy(
     seeds: Seeds = 5,
-    run_dir: RunDir = Path("runs/reproduce"),
+    run_dir: RunDir = RUNS,
     workers: Workers = None,
     data_dir: options.DataDir = None,
     json: options.Json = None,
@@ -77,26 +76,93 @@ def privacy(
 
     Example: `vfgnn reproduce privacy --seeds 5 --json privacy.json --figure privacy.png`
     """
-    from rich.console import Console
+    from vfgnn.experiments import parts
 
-    from vfgnn.experiments.privacy import privacy_rows, privacy_tasks
-    from vfgnn.report.console import markdown_privacy, show_privacy_tables
-
-    console, tasks = Console(), privacy_tasks(seeds)
-    notes = {task: f"{cell.model} {cell.epsilon:g}" for task, cell in tasks.items()}
-    rows = privacy_rows(tasks, _train(console, notes, run_dir, data_dir, workers))
-    show_privacy_tables(console, rows, seeds)
-    options.write_json(json, {"rows": [row.to_json() for row in rows]})
-    if markdown is not None:
-        markdown.write_text(markdown_privacy(rows))
+    rows = _reproduce(parts.noised(seeds), seeds, run_dir, workers, data_dir, json, markdown)
     if figure is not None:
         from vfgnn.report.figures import privacy_figure
 
         privacy_figure(rows, figure)
 
 
+@app.command()
+def baseline(
+    seeds: Seeds = 5,
+    run_dir: RunDir = RUNS,
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """Q3: VFGNN against SecureGNN on PubMed, accuracy and seconds per epoch over TLS; what an epoch of arXiv costs.
+
+    Example: `vfgnn reproduce baseline --seeds 5 --json baseline.json`
+    """
+    from dataclasses import asdict
+
+    from rich.console import Console
+
+    from vfgnn.experiments import parts
+    from vfgnn.report.tables import show_tables, timings_grid
+
+    console, part = Console(), parts.against_secure_gnn(seeds)
+    rows = part.rows(_train(console, part.notes, run_dir, data_dir, workers))
+    timings = _measure(console, run_dir, data_dir)
+    show_tables(console, rows, seeds)
+    console.print(timings_grid(timings, TIMES).to_rich())
+    content = {"rows": [row.to_json() for row in rows], "timings": [asdict(timing) for timing in timings]}
+    options.write_json(json, content)
+
+
+@app.command("all")
+def all_parts(
+    seeds: Seeds = 5,
+    run_dir: RunDir = RUNS,
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    report: Annotated[Path | None, typer.Option(help="Also make a page of it, HTML.")] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write it as Markdown, with figures in a folder beside.")
+    ] = None,
+) -> None:
+    """Every table and claim of the paper, beside its figures. What was trained before is not trained again.
+
+    Example: `vfgnn reproduce all --seeds 5 --json all.json --report reproduction.html`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments import parts
+    from vfgnn.experiments.reproduction import Reproduction, machine, work_of
+    from vfgnn.experiments.runner import Store
+    from vfgnn.experiments.tables import open_rows
+    from vfgnn.report.reproduction import make_markdown, make_page
+    from vfgnn.report.tables import show_tables, summary_grid, timings_grid
+
+    console, whole, store = Console(), parts.everything(seeds), Store(run_dir)
+    notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
+    results = _train(console, notes, run_dir, data_dir, workers)
+    found = Reproduction(
+        seeds=seeds,
+        rows=(*(row for part in whole for row in part.rows(results)), *open_rows("arxiv")),
+        timings=tuple(_measure(console, run_dir, data_dir)),
+        work=tuple(work_of(part.name, part.notes, store) for part in whole),
+        total=work_of("in all, each once", notes, store),
+        machine=machine(),
+    )
+    show_tables(console, found.rows, seeds)
+    console.print(timings_grid(found.timings, TIMES).to_rich())
+    console.print(summary_grid(found.claims).to_rich())
+    options.write_json(json, found.to_json())
+    if report is not None:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.write_text(make_page(found))
+    if docs is not None:
+        docs.parent.mkdir(parents=True, exist_ok=True)
+        docs.write_text(make_markdown(found, docs.with_suffix("")))
+
+
 def _train(
-    console: "Console", notes: "dict[Task, str]", run_dir: Path, data_dir: Path | None, workers: int | None
+    console: "Console", notes: "Mapping[Task, str]", run_dir: Path, data_dir: Path | None, workers: int | None
 ) -> "dict[Task, TaskResult]":
     """All trainings with a progress bar; `notes` tells what each one is."""
     from vfgnn.experiments.runner import Store, run_all
@@ -113,28 +179,39 @@ def _train(
         )
 
 
-def _study(
-    name: str,
+def _measure(console: "Console", run_dir: Path, data_dir: Path | None) -> "list[Timing]":
+    """Seconds per epoch, one measurement after another, with a progress bar."""
+    from vfgnn.experiments.baseline import measure_all, measurements
+    from vfgnn.report.console import progress
+
+    with progress(console) as display:
+        line = display.add_task("times", total=len(list(measurements())), note="")
+        return measure_all(
+            run_dir, data_dir, on_done=lambda one: display.update(line, advance=1, note=f"{one.dataset} {one.model}")
+        )
+
+
+def _reproduce(
+    part: "Part",
     seeds: int,
     run_dir: Path,
     workers: int | None,
     data_dir: Path | None,
     json: Path | None,
     markdown: Path | None,
-) -> None:
-    """One of the smaller tables: train what is missing, show, write."""
+) -> "list[TableRow]":
+    """One part: train what is missing, show, write."""
     from rich.console import Console
 
-    from vfgnn.experiments.studies import study_rows, study_tasks
-    from vfgnn.report.console import markdown_study, show_study
+    from vfgnn.report.tables import markdown_tables, show_tables
 
-    console, tasks = Console(), study_tasks(name, seeds)
-    notes = {task: f"{trials[0].model} {trials[0].proportion}" for task, trials in tasks.items()}
-    rows = study_rows(tasks, _train(console, notes, run_dir, data_dir, workers))
-    show_study(console, rows, seeds)
+    console = Console()
+    rows = part.rows(_train(console, part.notes, run_dir, data_dir, workers))
+    show_tables(console, rows, seeds)
     options.write_json(json, {"rows": [row.to_json() for row in rows]})
     if markdown is not None:
-        markdown.write_text(markdown_study(rows))
+        markdown.write_text(markdown_tables(rows))
+    return rows
 
 
 def _add_study(name: str, about: str) -> None:
@@ -142,13 +219,15 @@ def _add_study(name: str, about: str) -> None:
 
     def study(
         seeds: Seeds = 5,
-        run_dir: RunDir = Path("runs/reproduce"),
+        run_dir: RunDir = RUNS,
         workers: Workers = None,
         data_dir: options.DataDir = None,
         json: options.Json = None,
         markdown: Markdown = None,
     ) -> None:
-        _study(name, seeds, run_dir, workers, data_dir, json, markdown)
+        from vfgnn.experiments import parts
+
+        _reproduce(parts.study(name, seeds), seeds, run_dir, workers, data_dir, json, markdown)
 
     example = f"`vfgnn reproduce {name} --seeds 5 --json {name}.json`"
     app.command(name, help=f"{about}\n\nExample: {example}")(study)
@@ -156,8 +235,8 @@ def _add_study(name: str, about: str) -> None:
 
 _add_study("proportions", "Table 3 (Q4): uneven shares of columns and edges, Cora.")
 _add_study("holders", "Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.")
-_add_study("aggregators", "Mean, LSTM, Pooling, GCN, GAT and APPNP side by side, Cora.")
-_add_study("modes", "Individual against collaborative, and fewer refreshes of the joint layer, Cora.")
+_add_study("aggregators", "Mean, LSTM, Pooling, GCN, GAT and APPNP side by side (LSTM on Cora only).")
+_add_study("modes", "Individual against collaborative, and fewer refreshes of the joint layer.")
 _add_study("sensitivity", "Width d and depth K of the paper's model, Cora.")
 
 

@@ -20,6 +20,7 @@ from vfgnn.config import Preset, Settings
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
+from vfgnn.errors import DataError
 from vfgnn.experiments.runner import Task, TaskResult, make_task
 from vfgnn.experiments.tables import TableRow, row_of
 from vfgnn.run.loopback import write_federation
@@ -28,8 +29,8 @@ from vfgnn.run.scenario import split_labels
 from vfgnn.run.secure_gnn import COMMAND
 
 DATASET = "pubmed"
-SHARED_RATE = 1.0
-"""SecureGNN's rate for all shared weights: the best of .1, .3, 1, 3 and 10 on validation nodes of partition 1000."""
+LAYER_RATE = 0.3
+"""Of SecureGNN's layers: the best of .03, .1 and .3 on validation nodes of partitions 1000 to 1002."""
 PAPER_ACCURACY = {"VFGNN_M": 0.8090, "SecureGNN": 0.7970}
 PAPER_SECONDS = {"VFGNN_M": 18.65, "SecureGNN": 166.81}
 STEPS, WARM_UP = 20, 5
@@ -50,21 +51,20 @@ class Timing:
     paper: float | None = None
 
 
-def settings_of(model: str, dataset: str = DATASET, **changes: object) -> Settings:
-    """VFGNN_M's; SecureGNN's differ in the rate of the shared weights alone."""
-    rate = {"joint_learning_rate": SHARED_RATE} if model == "SecureGNN" else {}
-    return Preset("paper").settings(dataset=dataset, model="mean", overrides={"combine": "mean", **rate, **changes})
+def settings_of(dataset: str = DATASET, **changes: object) -> Settings:
+    """VFGNN_M's, for both."""
+    return Preset("paper").settings(dataset=dataset, model="mean", overrides={"combine": "mean", **changes})
 
 
 def baseline_tasks(seeds: int) -> dict[Task, str]:
     """The trainings behind the two accuracies."""
-    return {
-        make_task(
-            settings_of(model), dataset=DATASET, where="federated" if model == "VFGNN_M" else "secure_gnn", seed=seed
-        ): model
-        for model in PAPER_ACCURACY
-        for seed in range(seeds)
-    }
+    ours = {make_task(settings_of(), dataset=DATASET, where="federated", seed=seed): "VFGNN_M" for seed in range(seeds)}
+    return ours | {secure_task(seed): "SecureGNN" for seed in range(seeds)}
+
+
+def secure_task(seed: int, layer_rate: float = LAYER_RATE) -> Task:
+    """One training of SecureGNN."""
+    return make_task(settings_of(), dataset=DATASET, where="secure_gnn", seed=seed, layer_rate=layer_rate)
 
 
 def baseline_rows(tasks: Mapping[Task, str], results: Mapping[Task, TaskResult]) -> list[TableRow]:
@@ -95,7 +95,7 @@ class Measurement:
         """Train for a few epochs, each party a process of its own."""
         holdings, labels = self._data(data_dir)
         epochs = STEPS + WARM_UP
-        settings = settings_of(self.model, self.dataset, publish=self.publish)
+        settings = settings_of(self.dataset, publish=self.publish)
         settings = settings.model_copy(update={"epochs": epochs, "evaluate_every": epochs + 1, "patience": None})
         secure = self.model == "SecureGNN"
         with tempfile.TemporaryDirectory(prefix="vfgnn-baseline-") as folder:
@@ -129,12 +129,15 @@ def measure_all(
     """One after another, each kept in `folder` when it is done. Only ratios between them mean anything elsewhere."""
     found = []
     for measurement in measurements():
-        content = json.dumps(
-            [asdict(measurement), settings_of(measurement.model, measurement.dataset).model_dump(mode="json")]
-        )
+        content = json.dumps([asdict(measurement), settings_of(measurement.dataset).model_dump(mode="json")])
         path = folder / f"timing-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
         if not path.is_file():
-            timing = measurement.measure(data_dir)
+            try:
+                timing = measurement.measure(data_dir)
+            except DataError:
+                if measurement.dataset == DATASET:
+                    raise
+                continue  # arXiv's graph is not everywhere: its cost is then not measured
             path.parent.mkdir(parents=True, exist_ok=True)
             path.with_suffix(".tmp").write_text(json.dumps(asdict(timing), indent=1))
             path.with_suffix(".tmp").replace(path)

@@ -3,9 +3,13 @@
 `vfgnn reproduce all` makes it; the report and docs/reproduction.md are made from it and from nothing else.
 """
 
+import os
+import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import torch
 
 from vfgnn.experiments.baseline import Timing
 from vfgnn.experiments.claims import Claim, check_claims
@@ -32,7 +36,8 @@ class Reproduction:
     seeds: int
     rows: tuple[TableRow, ...]
     timings: tuple[Timing, ...]
-    work: tuple[Work, ...]
+    work: tuple[Work, ...]  # by part; a training that two parts share counts in both
+    total: Work  # each training once
     machine: str
 
     @property
@@ -53,6 +58,7 @@ class Reproduction:
             "timings": [asdict(timing) for timing in self.timings],
             "claims": [asdict(claim) for claim in self.claims],
             "work": [asdict(work) for work in self.work],
+            "total": asdict(self.total),
         }
 
     @staticmethod
@@ -63,12 +69,17 @@ class Reproduction:
             machine=content["machine"],
             rows=tuple(TableRow(**row) for row in content["rows"]),
             timings=tuple(Timing(**timing) for timing in content["timings"]),
-            work=tuple(Work(**{**work, "versions": tuple(work["versions"])}) for work in content["work"]),
+            work=tuple(_work(work) for work in content["work"]),
+            total=_work(content["total"]),
         )
 
 
+def _work(content: Mapping[str, Any]) -> Work:
+    return Work(**{**content, "versions": tuple(content["versions"])})
+
+
 def work_of(part: str, tasks: Iterable[Task], store: Store) -> Work:
-    """Sum up what was kept; a training that two parts share counts in both."""
+    """Sum up what was kept."""
     efforts = [effort for task in dict.fromkeys(tasks) if (effort := store.effort(task)) is not None]
     return Work(
         part=part,
@@ -77,4 +88,12 @@ def work_of(part: str, tasks: Iterable[Task], store: Store) -> Work:
         first=min((effort.finished for effort in efforts), default=""),
         last=max((effort.finished for effort in efforts), default=""),
         versions=tuple(sorted({effort.version for effort in efforts})),
+    )
+
+
+def machine() -> str:
+    """What it ran on, in a few words."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return (
+        f"{os.cpu_count()} cores ({platform.machine()}), Python {python}, torch {torch.__version__.partition('+')[0]}"
     )

@@ -29,7 +29,7 @@ from vfgnn.run.secure_gnn import train_secure_gnn
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
 from vfgnn.version import __version__
 
-FORMAT = 1  # raised when the meaning of a kept result changes
+FORMAT = 2  # raised when the meaning of a kept result changes, or the default of a setting
 
 
 class TaskResult(TypedDict):
@@ -51,7 +51,7 @@ class Task:
     holder: int | None
     proportions: tuple[float, ...] | None
     seed: int
-    settings: str  # canonical JSON
+    settings: str  # canonical JSON of what differs from the defaults: a new setting leaves kept results valid
 
     @property
     def key(self) -> str:
@@ -69,11 +69,14 @@ def make_task(
     holders: int = 2,
     holder: int | None = None,
     proportions: tuple[float, ...] | None = None,
+    layer_rate: float | None = None,
 ) -> Task:
     """A task; `needed` rows and the joint layer in the clear train the same model with less work (both tested)."""
-    values = settings.model_dump(mode="json") | IN_ONE_PROCESS
+    values = settings.model_dump(mode="json", exclude_defaults=True) | IN_ONE_PROCESS
     if not settings.privacy.noises_rows:  # what is noised is noised as often as it is published
-        values["publish"] = "needed"
+        values.pop("publish", None)
+    if layer_rate is not None:
+        values["layer_rate"] = layer_rate
     return Task(dataset, where, holders, holder, proportions, seed, json.dumps(values, sort_keys=True))
 
 
@@ -86,12 +89,14 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
     """Train once, in this process, on one core."""
     torch.set_num_threads(1)
     data = _data(task.dataset, data_dir)
-    settings, labels = make_settings(json.loads(task.settings), where="task"), split_labels(data)
+    values, labels = json.loads(task.settings), split_labels(data)
+    layer_rate = values.pop("layer_rate", 0.0)  # SecureGNN's
+    settings = make_settings(values, where="task")
     holdings = partition(data.x, data.edge_index, holders=task.holders, seed=task.seed, proportions=task.proportions)
     if task.where == "federated":
         outcome = build(holdings, labels, settings, seed=task.seed).train()
     elif task.where == "secure_gnn":
-        outcome = train_secure_gnn(holdings, labels, settings, seed=task.seed)
+        outcome = train_secure_gnn(holdings, labels, settings, seed=task.seed, layer_rate=layer_rate)
     else:
         whole = Holding(x=data.x, edge_index=data.edge_index)
         holding = whole if task.holder is None else holdings[task.holder]

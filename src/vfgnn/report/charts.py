@@ -11,6 +11,7 @@ from vfgnn.message_log import Entry
 
 plt.switch_backend("Agg")
 plt.rcParams["svg.fonttype"] = "none"  # text stays text: it scales, and can be found in the page
+plt.rcParams["svg.hashsalt"] = "vfgnn"  # the same figure is the same text
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#a0aec0"
 
 
@@ -22,13 +23,15 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure, name: str) -> str:
+    """As part of a page: no size of its own, and names of parts that no other figure of the page has."""
     out = io.StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
     plt.close(figure)
     text = out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     return re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"|(<svg[^>]*?) height="[^"]*"', r"\1\2", text, count=1)
 
 
@@ -48,7 +51,7 @@ def curves(metrics: Sequence[Mapping[str, float | None]]) -> str:
     axis.set_ylim(0, 1)
     for one in (loss_axis, axis):
         one.spines[["top"]].set_visible(False)
-    return _svg(figure)
+    return svg(figure, "curves")
 
 
 def links(sizes: Mapping[str, float]) -> str:
@@ -60,7 +63,7 @@ def links(sizes: Mapping[str, float]) -> str:
     axis.set_xlabel("MB sent in the whole run")
     axis.margins(x=0.12)
     axis.spines[["top", "right"]].set_visible(False)
-    return _svg(figure)
+    return svg(figure, "links")
 
 
 def timeline(entries: Sequence[tuple[str, Entry]]) -> str:
@@ -80,4 +83,4 @@ def timeline(entries: Sequence[tuple[str, Entry]]) -> str:
     axis.set_xlabel("ms since the step's first message (blue: sent, orange: received; size: bytes)")
     axis.grid(axis="x", color=GREY, alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
-    return _svg(figure)
+    return svg(figure, "timeline")

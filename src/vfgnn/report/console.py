@@ -13,7 +13,6 @@ from rich.table import Table
 from vfgnn.bench.epoch import EpochBenchmark
 from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.bench.load import LoadBenchmark
-from vfgnn.experiments.tables import TableRow
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
 from vfgnn.records import EpochMetrics, Outcome
@@ -196,109 +195,6 @@ def show_plan(console: Console, plan: Plan, epochs: int, joint_epochs: int) -> N
     console.print(f"{plan.rounds_per_epoch} rounds per epoch; the whole run about {total / 60:.1f} minutes")
     memory = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in plan.memory.items())
     console.print(f"memory for matrices: {memory}")
-
-
-def show_rows(console: Console, rows: Sequence[TableRow], title: str) -> None:
-    """A table of the paper, ours beside theirs."""
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
-    table = Table(title=title)
-    table.add_column("model")
-    for dataset in datasets:
-        table.add_column(dataset, justify="right")
-        table.add_column("paper", justify="right", style="dim")
-    for model in dict.fromkeys(row.model for row in rows):
-        cells = [model]
-        for dataset in datasets:
-            found = [row for row in rows if (row.model, row.dataset) == (model, dataset)]
-            cells += [f"{row.mean:.3f} ± {row.std:.3f}" for row in found] or ["-"]
-            cells += ["-" if row.paper is None else f"{row.paper:.3f}" for row in found] or ["-"]
-        table.add_row(*cells, style="bold green" if model == "VFGNN_best" else "")
-    console.print(table)
-
-
-def markdown_rows(rows: Sequence[TableRow]) -> str:
-    """The same table for README and docs."""
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
-    names = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "arxiv": "arXiv"}
-    head = " | ".join(f"{names[dataset]} | paper" for dataset in datasets)
-    lines = [f"| model | {head} |", "|---" * (1 + 2 * len(datasets)) + "|"]
-    for model in dict.fromkeys(row.model for row in rows):
-        cells = []
-        for dataset in datasets:
-            row = next(row for row in rows if (row.model, row.dataset) == (model, dataset))
-            cells.append(f"{row.mean:.3f} ± {row.std:.3f} | {'-' if row.paper is None else f'{row.paper:.3f}'}")
-        lines.append(f"| {model} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _privacy_cells(row: TableRow) -> list[str]:
-    paper = "-" if row.paper is None else f"{row.paper:.3f}"
-    difference = "-" if row.paper is None else f"{row.mean - row.paper:+.3f}"
-    total = "-" if row.epsilon_total is None else f"{row.epsilon_total:.4g}"
-    theorem = "-" if row.theorem is None else f"{row.theorem:.4g}"
-    epsilon = "none" if row.epsilon is None else f"{row.epsilon:g}"
-    return [row.model, epsilon, f"{row.mean:.3f} ± {row.std:.3f}", paper, difference, total, theorem]
-
-
-PRIVACY_TABLES = {
-    "privacy": "the paper's Table 5: noise on every release of a row",
-    "privacy variants": "the same noise, otherwise used",
-    "privacy of inputs": "noise on the inputs, once: epsilon is that of the whole run",
-}
-
-
-def _privacy_headings(table: str) -> tuple[str, ...]:
-    epsilon = "epsilon of the run" if table == "privacy of inputs" else "epsilon of a release"
-    return "", epsilon, "accuracy", "paper", "difference", "exact total", "theorem's total"
-
-
-def show_privacy_tables(console: Console, rows: Sequence[TableRow], seeds: int) -> None:
-    """Accuracy beside the paper's, and the total beside the epsilon of one release."""
-    for name, title in PRIVACY_TABLES.items():
-        table = Table(title=f"{title} (Cora, 2 holders, {seeds} seeds)")
-        for i, heading in enumerate(_privacy_headings(name)):
-            table.add_column(heading, justify="right" if i else "left")
-        for row in rows:
-            if row.table == name:
-                table.add_row(*_privacy_cells(row))
-        console.print(table)
-
-
-def markdown_privacy(rows: Sequence[TableRow]) -> str:
-    """The same tables for README and docs."""
-    parts = []
-    for name, title in PRIVACY_TABLES.items():
-        headings = _privacy_headings(name)
-        lines = [f"**{title[0].upper()}{title[1:]}**", "", "| " + " | ".join(headings) + " |"]
-        lines.append("|---" * len(headings) + "|")
-        lines += ["| " + " | ".join(_privacy_cells(row)) + " |" for row in rows if row.table == name]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
-STUDY_HEADINGS = ("", "holders", "shares", "accuracy", "paper", "difference")
-
-
-def _study_cells(row: TableRow) -> list[str]:
-    paper = "-" if row.paper is None else f"{row.paper:.3f}"
-    difference = "-" if row.paper is None else f"{row.mean - row.paper:+.3f}"
-    return [row.model, str(row.holders), row.proportion, f"{row.mean:.3f} ± {row.std:.3f}", paper, difference]
-
-
-def show_study(console: Console, rows: Sequence[TableRow], seeds: int) -> None:
-    """One of the smaller tables, ours beside the paper's."""
-    table = Table(title=f"{rows[0].table}: test accuracy on Cora, mean and deviation over {seeds} seeds")
-    for i, heading in enumerate(STUDY_HEADINGS):
-        table.add_column(heading, justify="right" if i else "left")
-    for row in rows:
-        table.add_row(*_study_cells(row))
-    console.print(table)
-
-
-def markdown_study(rows: Sequence[TableRow]) -> str:
-    """The same for docs."""
-    lines = ["| " + " | ".join(STUDY_HEADINGS) + " |", "|---" * len(STUDY_HEADINGS) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(_study_cells(row)) + " |" for row in rows)]) + "\n"
 
 
 def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:

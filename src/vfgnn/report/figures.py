@@ -1,67 +1,217 @@
-"""Pictures of results."""
+"""Pictures of a reproduction: ours filled, with deviations; the paper's hollow. Open rows are left out.
+
+Each drawing is a figure, for a page to take in or for `save` to write to a file.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
-import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from vfgnn.experiments.baseline import Timing
+from vfgnn.experiments.claims import NAMES
 from vfgnn.experiments.tables import TableRow
+from vfgnn.report.charts import BLUE, ORANGE
+from vfgnn.report.tables import epochs_of
 
-OURS, THEIRS = "#2b6cb0", "#c9ced6"
+OURS, THEIRS, INK = BLUE, "#c9ced6", "#5a6678"
+MODELS = {"VFGNN_C": ORANGE, "VFGNN_M": "#2c7a7b", "VFGNN_R": "#b83280", "VFGNN_best": OURS}
+DATASETS = {"cora": OURS, "citeseer": ORANGE, "pubmed": "#2c7a7b", "arxiv": INK}
 
 
-def compare_figure(rows: Sequence[TableRow], path: Path) -> None:
-    """Accuracy of each model, ours with deviation beside the paper's, one panel per data set."""
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
-    figure, axes = plt.subplots(1, len(datasets), figsize=(4.6 * len(datasets), 3.6), sharey=True, squeeze=False)
-    for axis, dataset in zip(axes[0], datasets, strict=True):
-        mine = [row for row in rows if row.dataset == dataset]
-        place = np.arange(len(mine))
-        axis.bar(place - 0.2, [row.mean for row in mine], 0.4, yerr=[row.std for row in mine], color=OURS, label="ours")
-        axis.bar(place + 0.2, [row.paper or 0 for row in mine], 0.4, color=THEIRS, label="paper")
-        axis.set_xticks(place, [row.model for row in mine], rotation=35, ha="right", fontsize=8)
-        axis.set_title(dataset)
-        axis.set_ylim(0.4, 0.9)
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0][0].set_ylabel("test accuracy")
-    axes[0][-1].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
+def save(figure: Figure, path: Path) -> None:
+    """As PNG or SVG, by its name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
     plt.close(figure)
 
 
+def compare_figure(rows: Sequence[TableRow], path: Path) -> None:
+    """Table 2, to a file."""
+    save(draw_compare(rows), path)
+
+
 def privacy_figure(rows: Sequence[TableRow], path: Path) -> None:
+    """Table 5, to a file."""
+    save(draw_privacy(rows), path)
+
+
+def draw_compare(rows: Sequence[TableRow]) -> Figure:
+    """Accuracy of each model, one panel per data set."""
+    models = list(dict.fromkeys(row.model for row in rows))
+    figure, panels = _panels(rows, models)
+    for dataset, axis in panels.items():
+        mine = [row for row in rows if row.dataset == dataset]
+        places = [float(models.index(row.model)) for row in mine]
+        printed = [(row.paper, at) for row, at in zip(mine, places, strict=True) if row.paper is not None]
+        axis.plot([x for x, _ in printed], [y for _, y in printed], "D", mfc="white", mec=INK, ms=6, label="paper")
+        _draw(axis, places, mine, "o", OURS, "ours", across=True)
+        if all(row.mean is None for row in mine):
+            axis.set_title(f"{NAMES.get(dataset, dataset)} (open)", fontsize=10, color=INK)
+    _legend(figure, next(iter(panels.values())))
+    return figure
+
+
+def draw_aggregators(rows: Sequence[TableRow]) -> Figure:
+    """Accuracy of each aggregator, with the paper's head and without a hidden layer, one panel per data set."""
+    models = list(dict.fromkeys(row.model.split(",")[0] for row in rows))
+    figure, panels = _panels(rows, models)
+    looks = {"paper": (ORANGE, "preset paper: one hidden layer"), "best": (OURS, "preset best: no hidden layer")}
+    for dataset, axis in panels.items():
+        for preset, (colour, label) in looks.items():
+            mine = [row for row in rows if (row.dataset, row.preset) == (dataset, preset)]
+            places = [float(models.index(row.model.split(",")[0])) for row in mine]
+            _draw(axis, places, mine, "o", colour, label, across=True)
+    _legend(figure, next(iter(panels.values())))
+    return figure
+
+
+def draw_holders(rows: Sequence[TableRow]) -> Figure:
+    """Accuracy by the number of holders."""
+    counts = sorted({row.holders for row in rows})
+    figure, axis = _frame("holders (Cora, even shares)", [str(count) for count in counts])
+    _models(axis, rows, [float(counts.index(row.holders)) for row in rows])
+    return figure
+
+
+def draw_proportions(rows: Sequence[TableRow]) -> Figure:
+    """Accuracy by the shares of columns and edges; rows of Table 2 give the even ones."""
+    shares = sorted({row.proportion for row in rows}, reverse=True)
+    figure, axis = _frame("shares of columns and edges (Cora, 2 holders)", shares)
+    _models(axis, rows, [float(shares.index(row.proportion)) for row in rows])
+    return figure
+
+
+def draw_refreshes(rows: Sequence[TableRow]) -> Figure:
+    """Accuracy against the epochs that the joint layer is trained for; dotted: individual initial embeddings."""
+    counts = sorted({epochs for row in rows if (epochs := epochs_of(row)) is not None})
+    ticks = [*(str(count) for count in counts), "all"]
+    figure, axis = _frame("joint_layer_epochs (preset best, 2 holders; dotted: individual initial embeddings)", ticks)
+    for dataset in dict.fromkeys(row.dataset for row in rows):
+        mine = [row for row in rows if row.dataset == dataset and row.preset == "best"]
+        colour, label = DATASETS.get(dataset, INK), NAMES.get(dataset, dataset)
+        points = {float(counts.index(epochs)): row for row in mine if (epochs := epochs_of(row)) is not None}
+        points |= {float(len(counts)): row for row in mine if row.model.startswith("collaborative")}
+        _draw(axis, list(points), list(points.values()), "o-", colour, label)
+        for row in mine:
+            if row.model.startswith("individual") and row.mean is not None:
+                axis.axhline(row.mean, color=colour, ls=":", lw=1.2, zorder=0)
+    _outside(axis)
+    return figure
+
+
+def draw_times(timings: Sequence[Timing]) -> Figure:
+    """Seconds per epoch on a log scale, the paper's beside ours."""
+    times = {f"{one.model}, publish {one.publish}": one.seconds for one in timings}
+    printed = {f"{one.model}, in the paper": one.paper for one in timings if one.paper is not None}
+    names, both = sorted([*times, *printed], reverse=True), {**times, **printed}
+    figure, axis = plt.subplots(figsize=(7.8, 0.8 + 0.36 * len(names)))
+    colours = [THEIRS if name in printed else OURS for name in names]
+    drawn = axis.barh(names, [both[name] for name in names], color=colours)
+    labels = [f"{both[name]:g} s" if name in printed else f"{both[name]:.3g} s" for name in names]
+    axis.bar_label(drawn, labels, padding=4, fontsize=9)
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.set_xlim(min(both.values()) / 4, max(both.values()) * 4)
+    axis.set_xlabel("seconds per epoch, log scale")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_privacy(rows: Sequence[TableRow]) -> Figure:
     """Accuracy against the TOTAL epsilon of a run: noise on every release of a row, and noise on the inputs, once."""
     lines = {
-        ("privacy", "Gaussian"): ("noise on rows, Gaussian", "#2b6cb0", "o-"),
+        ("privacy", "Gaussian"): ("noise on rows, Gaussian", OURS, "o-"),
         ("privacy", "James-Stein"): ("noise on rows, James-Stein", "#63b3ed", "o--"),
         ("privacy variants", "server averages releases"): ("noise on rows, averaged by the server", "#2c7a7b", "o-"),
-        ("privacy of inputs", "edges"): ("noised edges, once", "#dd6b20", "s-"),
+        ("privacy of inputs", "edges"): ("noised edges, once", ORANGE, "s-"),
         ("privacy of inputs", "labels"): ("noised labels, once", "#b83280", "s-"),
         ("privacy of inputs", "edges and labels"): ("both, once", "#744210", "s-"),
     }
-    figure, axis = plt.subplots(figsize=(7.2, 4.2))
+    figure, axis = plt.subplots(figsize=(9.6, 4.2))
     for (table, model), (label, colour, style) in lines.items():
-        found = [row for row in rows if (row.table, row.model) == (table, model) and row.epsilon_total is not None]
-        totals = [row.epsilon_total or 0.0 for row in found]
-        means, deviations = [row.mean for row in found], [row.std for row in found]
-        axis.errorbar(totals, means, yerr=deviations, fmt=style, color=colour, label=label, ms=4, capsize=2)
+        mine = [row for row in rows if (row.table, row.model) == (table, model) and row.epsilon_total is not None]
+        _draw(axis, [row.epsilon_total or 0.0 for row in mine], mine, style, colour, label)
     for row in rows:
-        if row.model == "no noise":
+        if row.model == "no noise" and row.mean is not None:
             axis.axhline(row.mean, color=THEIRS, zorder=0)
-            axis.text(16, row.mean + 0.008, "no noise, combined by mean", color="#5a6678", fontsize=8)
+            axis.text(16, row.mean + 0.008, "no noise, combined by mean", color=INK, fontsize=8)
     axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:,.0f}")
     axis.set_xlabel("total epsilon of a run (rows: at delta 1e-4; a row, an edge and a label are different units)")
     axis.set_ylabel("test accuracy, Cora, 2 holders")
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, fontsize=8, loc="lower right")
+    return figure
+
+
+def _draw(
+    axis: Axes,
+    places: Sequence[float],
+    rows: Sequence[TableRow],
+    style: str,
+    colour: str,
+    label: str,
+    *,
+    across: bool = False,
+) -> None:
+    """Means with deviations; `across`: accuracy on the horizontal axis."""
+    known = [(place, row.mean, row.std or 0.0) for place, row in zip(places, rows, strict=True) if row.mean is not None]
+    at, means, spread = [one[0] for one in known], [one[1] for one in known], [one[2] for one in known]
+    if across:
+        axis.errorbar(means, at, xerr=spread, fmt=style, color=colour, label=label, ms=5, capsize=2.5)
+    else:
+        axis.errorbar(at, means, yerr=spread, fmt=style, color=colour, label=label, ms=5, capsize=2.5)
+
+
+def _panels(rows: Sequence[TableRow], models: Sequence[str]) -> tuple[Figure, dict[str, Axes]]:
+    """One per data set, models from top to bottom."""
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    size = (1.6 + 2.1 * len(datasets), 0.9 + 0.3 * len(models))
+    figure, axes = plt.subplots(1, len(datasets), figsize=size, sharey=True, squeeze=False)
+    for axis, dataset in zip(axes[0], datasets, strict=True):
+        axis.set_title(NAMES.get(dataset, dataset), fontsize=10)
+        axis.set_yticks(range(len(models)), models)
+        axis.set_ylim(len(models) - 0.5, -0.5)
+        axis.set_xlabel("test accuracy", fontsize=9)
+        axis.grid(color=THEIRS, alpha=0.5)
+        axis.margins(x=0.12)
+        axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    return figure, dict(zip(datasets, axes[0], strict=True))
+
+
+def _frame(label: str, ticks: Sequence[str]) -> tuple[Figure, Axes]:
+    """Accuracy over a few named places."""
+    figure, axis = plt.subplots(figsize=(8.4, 3.8))
+    axis.set_xticks(range(len(ticks)), ticks)
+    axis.set_xlabel(label)
+    axis.set_ylabel("test accuracy")
+    axis.grid(axis="y", color=THEIRS, alpha=0.5)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure, axis
+
+
+def _models(axis: Axes, rows: Sequence[TableRow], places: Sequence[float]) -> None:
+    """A line per model, and the paper's dashed with hollow marks."""
+    for model, colour in MODELS.items():
+        mine = sorted((at, i) for i, at in enumerate(places) if rows[i].model == model)
+        _draw(axis, [at for at, _ in mine], [rows[i] for _, i in mine], "o-", colour, model)
+        if model != "VFGNN_best":  # beside it would stand the best of the three once more
+            printed = {at: accuracy for at, i in mine if (accuracy := rows[i].paper) is not None}
+            x, y = list(printed), list(printed.values())
+            axis.plot(x, y, "D--", color=colour, mfc="white", ms=5, lw=1)
+    _outside(axis)
+
+
+def _outside(axis: Axes) -> None:
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _legend(figure: Figure, axis: Axes) -> None:
+    """Below all panels."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3)

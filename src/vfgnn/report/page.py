@@ -4,7 +4,6 @@ Self-contained: figures are drawn into the page, nothing is fetched, no script r
 own folder shows what it knows; whoever is given several folders sees them side by side.
 """
 
-import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,31 +14,9 @@ from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry, read_entries
 from vfgnn.report import charts
 from vfgnn.report.audit import Audit, audit, disagreements
+from vfgnn.report.html import escape as _
+from vfgnn.report.html import page_of, table_of
 from vfgnn.run.aligning import kinds
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6678; --line: #d7dde6; --back: #fff; --card: #f6f8fb; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6eaf0; --soft: #9aa6b8; --line: #333c4a; --back: #12161d; --card: #1a2029; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem; max-width: 62rem; color: var(--ink); background: var(--back);
-       font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-h1 { font-size: 1.6rem; margin: 0 0 .2rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-p, li { max-width: 46rem; } .soft { color: var(--soft); }
-.cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .7rem 1rem; }
-.card b { display: block; font-size: 1.35rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { color: var(--soft); font-weight: 600; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-.figure { background: #fff; border: 1px solid var(--line); border-radius: .5rem; padding: .5rem; margin: .6rem 0; }
-.figure svg { width: 100%; height: auto; display: block; }
-.good { color: #2f855a; } .bad { color: #c53030; font-weight: 600; }
-details { margin: .6rem 0; } summary { cursor: pointer; } code { font-size: .9em; }
-td.n { white-space: nowrap; }
-@media (max-width: 40rem) { body { padding: 1rem; } .card { flex: 1 1 40%; }
-  .figure { overflow-x: auto; } .figure svg { min-width: 36rem; } }
-"""
 
 
 @dataclass(frozen=True)
@@ -93,26 +70,7 @@ def make_page(folders: Sequence[Path]) -> str:
         _saw(kept, audits),
         _configuration(kept[0].file),
     ]
-    title = f"vfgnn run {kept[0].about['run']}"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body>\n" + "\n".join(part for part in parts if part) + "\n</body></html>\n"
-    )
-
-
-def _(text: object) -> str:
-    return html.escape(str(text))
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[object]], numbers: Sequence[int] = ()) -> str:
-    """Cells are HTML already; the columns in `numbers` are right-aligned."""
-    kind = ["n" if i in numbers else "" for i in range(len(headings))]
-    head = "".join(f'<th class="{kind[i]}">{_(heading)}</th>' for i, heading in enumerate(headings))
-    body = "".join(
-        "<tr>" + "".join(f'<td class="{kind[i]}">{cell}</td>' for i, cell in enumerate(row)) + "</tr>" for row in rows
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return page_of(f"vfgnn run {kept[0].about['run']}", parts)
 
 
 def _head(kept: Sequence[Kept]) -> str:
@@ -172,7 +130,7 @@ def _traffic(kept: Sequence[Kept]) -> str:
         )
         for (sender, receiver), link in sorted(total.items(), key=lambda item: -item[1]["bytes"])
     ]
-    table = _table(("link", "messages", "payload", "receiver waited"), rows, (1, 2, 3))
+    table = table_of(("link", "messages", "payload", "receiver waited"), rows, (1, 2, 3))
     figure = charts.links({f"{a} → {b}": link["bytes"] for (a, b), link in total.items()})
     return f'<h2>Traffic</h2><div class="figure">{figure}</div>{table}'
 
@@ -220,7 +178,9 @@ def _leaks(kept: Sequence[Kept]) -> str:
     if settings.joint_layer == "insecure_clear" and settings.initial_embedding == "collaborative":
         told.append("<b>The joint layer ran without masks (insecure_clear): the holders saw each other's shares.</b>")
     table = (
-        _table(("holder", "dimensions revealed", "rank of its features", "leak meter"), rows, (1, 2, 3)) if rows else ""
+        table_of(("holder", "dimensions revealed", "rank of its features", "leak meter"), rows, (1, 2, 3))
+        if rows
+        else ""
     )
     items = "".join(f"<li>{text}</li>" for text in told)
     return (
@@ -254,7 +214,7 @@ def _privacy(kept: Sequence[Kept]) -> str:
     told = "".join(f"<li>{note}</li>" for note in notes)
     missing = "".join(f"<li>{_(text)}</li>" for text in uncovered)
     return (
-        f"<h2>Differential privacy</h2>{_table(headings, rows, (4, 6, 7))}<ul>{told}</ul>"
+        f"<h2>Differential privacy</h2>{table_of(headings, rows, (4, 6, 7))}<ul>{told}</ul>"
         f"<p>Not covered:</p><ul>{missing}</ul>"
     )
 
@@ -283,7 +243,7 @@ def _saw(kept: Sequence[Kept], audits: Sequence[Audit]) -> str:
         if (count := disagreements(folders[a], folders[b], (a, b))) is not None
     )
     cross = f"<p>Both ends of each link, digest by digest:</p><ul>{agree}</ul>" if agree else ""
-    table = _table(("party", "", "what", "messages", "bytes", "schedule"), rows, (3, 4))
+    table = table_of(("party", "", "what", "messages", "bytes", "schedule"), rows, (3, 4))
     return (
         "<h2>Who saw what</h2><p>Every message, from each party's own hash-chained log; contents are not in it.</p>"
         f"<ul>{seals}</ul>{cross}<details><summary>all kinds of message</summary>{table}</details>"
@@ -299,6 +259,6 @@ def _configuration(file: FederationFile) -> str:
     ]  # fmt: skip
     return (
         "<h2>Configuration</h2>"
-        + _table(("holder", "columns", "edges", ""), holders, (1,))
-        + f"<details><summary>settings</summary>{_table(('setting', 'value'), settings)}</details>"
+        + table_of(("holder", "columns", "edges", ""), holders, (1,))
+        + f"<details><summary>settings</summary>{table_of(('setting', 'value'), settings)}</details>"
     )

@@ -35,10 +35,10 @@ COMMAND = (sys.executable, "-m", "vfgnn.run.secure_gnn")
 OnEpoch = Callable[[EpochMetrics], None]
 
 
-def serverless(federation: Federation) -> ServerlessFederation:
-    """The same federation without its server."""
+def serverless(federation: Federation, **more: object) -> ServerlessFederation:
+    """The same federation without its server; `more` is what only SecureGNN has."""
     try:
-        return ServerlessFederation.model_validate(federation.model_dump())
+        return ServerlessFederation.model_validate({**federation.model_dump(), **more})
     except ValidationError as error:
         raise explain(error, "SecureGNN", ServerlessFederation) from None
 
@@ -49,11 +49,12 @@ def train_secure_gnn(
     settings: Settings,
     *,
     seed: int,
+    layer_rate: float = 0.3,
     on_epoch: OnEpoch | None = None,
     network: InMemoryNetwork | None = None,
 ) -> Outcome:
     """All parties in this process; `seed` is public here, so nothing is secret."""
-    federation = serverless(federation_of(holdings, labels, settings))
+    federation = serverless(federation_of(holdings, labels, settings), layer_rate=layer_rate)
     network = network or InMemoryNetwork()
     data = {
         name: OwnData(holding=holding, labels=labels if name == federation.label_holder else None)

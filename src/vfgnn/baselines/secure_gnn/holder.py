@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from vfgnn import randomness
-from vfgnn.baselines.secure_gnn.network import INPUT_GRADIENT, LOGITS, LOGITS_GRADIENT, VALUES, Momentum, SharedNetwork
+from vfgnn.baselines.secure_gnn.network import INPUT_GRADIENT, LOGITS, LOGITS_GRADIENT, VALUES, SharedNetwork
 from vfgnn.baselines.secure_gnn.schedule import ServerlessFederation
 from vfgnn.channel import Channel
 from vfgnn.config import DEALER
@@ -98,7 +98,7 @@ class SecureHolder(Holder):
             federation.widths,
             holders=len(federation.holders),
             seed=seed,
-            step=Momentum.of(federation.settings),
+            step=federation.step,
         )
         self._best_shares: list[torch.Tensor] = []
         self._trained = 0  # so many rows of the last pass came first, with dropout

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 import torch
 
-from vfgnn.config import Settings
 from vfgnn.mpc import polynomial
 from vfgnn.mpc.beaver import matrix_products, products
 from vfgnn.mpc.fixed_point import FixedPoint
@@ -38,11 +37,6 @@ class Momentum:
     rate: float
     momentum: float
     decay: float
-
-    @staticmethod
-    def of(settings: Settings) -> "Momentum":
-        """The rate and the momentum of all weights that are shared, the joint layer's included."""
-        return Momentum(settings.joint_learning_rate, settings.joint_momentum, settings.weight_decay)
 
 
 @dataclass(repr=False)

@@ -16,8 +16,8 @@ from typing import Self
 import torch
 from pydantic import model_validator
 
-from vfgnn.baselines.secure_gnn.network import backward_operations, forward_operations
-from vfgnn.config import DEALER, Federation
+from vfgnn.baselines.secure_gnn.network import Momentum, backward_operations, forward_operations
+from vfgnn.config import DEALER, Federation, Positive
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.mpc.shared import Operation
 from vfgnn.parties import schedule
@@ -27,6 +27,8 @@ from vfgnn.parties.schedule import Rows, Step
 
 class ServerlessFederation(Federation):
     """A federation whose holders do the server's part themselves, on shares."""
+
+    layer_rate: Positive = 0.3  # of the layers' SGD; momentum is the joint layer's, and decay everybody's
 
     @model_validator(mode="after")
     def _can_be_shared(self) -> Self:
@@ -61,6 +63,11 @@ class ServerlessFederation(Federation):
         """Of the combined rows, of each hidden layer, and the classes."""
         dim, combined = self.settings.dim, len(self.holders) if self.settings.combine == "concat" else 1
         return (dim * combined, *[dim] * self.settings.hidden_layers, self.classes)
+
+    @property
+    def step(self) -> Momentum:
+        """How the layers' weights move."""
+        return Momentum(self.layer_rate, self.settings.joint_momentum, self.settings.weight_decay)
 
     @property
     def corrected(self) -> str:

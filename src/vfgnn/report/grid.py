@@ -1,0 +1,76 @@
+"""A table as text, cell by cell, shown in terminals, Markdown and pages."""
+
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Literal
+
+from rich.table import Table
+from rich.text import Text
+
+from vfgnn.report.html import escape, table_of
+
+MARKS = {"reproduced": ("good", "green"), "not reproduced": ("bad", "bold red"), "open": ("soft", "yellow")}
+"""Verdicts: their class in a page, their style in a terminal."""
+OURS = "VFGNN_best"
+PROSE = 28
+"""Longer cells are sentences: they may be folded."""
+HALF = 45
+"""Characters of a line for which half the width of a page is enough."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table, cell by cell; the columns from `numbers` on are right-aligned."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: int = 1
+
+    @property
+    def prose(self) -> bool:
+        """Whether its cells are sentences."""
+        return self.numbers >= len(self.headings)
+
+    @property
+    def wide(self) -> bool:
+        """Whether it needs the whole width of a page."""
+        columns = zip(*self.rows, strict=True)
+        words = (heading.split() for heading in self.headings)
+        return sum(max(map(len, (*column, *word))) for column, word in zip(columns, words, strict=False)) > HALF
+
+    def to_rich(self) -> Table:
+        """For a terminal."""
+        table = Table(title=Text(self.title))
+        for i, heading in enumerate(self.headings):
+            side: Literal["left", "right"] = "right" if i >= self.numbers else "left"
+            widest = max((len(row[i]) for row in self.rows), default=0)
+            if widest > PROSE or (self.prose and i):
+                table.add_column(Text(heading), justify=side)
+            else:  # what is folded is the heading, never a figure
+                least = max(widest, 1, *map(len, heading.split()))
+                table.add_column(Text("\n".join(wrap(heading, least))), justify=side, no_wrap=True)
+        for row in self.rows:
+            cells = [Text(cell, MARKS[cell][1] if cell in MARKS else "") for cell in row]
+            table.add_row(*cells, style="bold green" if OURS in row else "")
+        return table
+
+    def to_markdown(self) -> str:
+        """For README and docs."""
+        rule = "".join("|---:" if i >= self.numbers else "|---" for i in range(len(self.headings))) + "|"
+        rows = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in (self.headings, *self.rows))
+        head, *body = (f"| {row} |" for row in rows)
+        return "\n".join([f"**{self.title}**", "", head, rule, *body]) + "\n"
+
+    def to_html(self) -> str:
+        """For a page."""
+        rows = [[self._cell(cell, strong=OURS in row) for cell in row] for row in self.rows]
+        numbers = range(self.numbers, len(self.headings))
+        return f"<h3>{escape(self.title)}</h3>" + table_of(self.headings, rows, numbers, "prose" if self.prose else "")
+
+    @staticmethod
+    def _cell(cell: str, *, strong: bool) -> str:
+        if cell in MARKS:
+            return f'<span class="{MARKS[cell][0]}">{escape(cell)}</span>'
+        text = escape(cell).replace(" ± ", "&nbsp;±&nbsp;")
+        return f"<b>{text}</b>" if strong else text
