@@ -152,7 +152,8 @@ class RunningParty:
             )
         self.kept.go_back(start.run, start.step)
         self.folder.begin(start.run, start.step, self.file)
-        logs.event("run goes on" if resumes else "run begins", run=start.run, step=start.step)
+        begins = "run goes on" if resumes else "run begins"
+        logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
         channel = Channel(self.party.name, network, log=self.log, start=start.start)
         channel.traffic = self.traffic
         self._find_nodes(None if resumes else channel, start.run)
