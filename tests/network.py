@@ -13,8 +13,8 @@ from vfgnn.config import Settings
 from vfgnn.data.partition import partition
 from vfgnn.files import FederationFile, Patience, load_party, to_toml
 from vfgnn.messages import Declared, Kind
+from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
-from vfgnn.run.scenario import split_labels
 from vfgnn.transport import certificates
 from vfgnn.transport.connection import Capacity
 from vfgnn.transport.endpoint import Endpoint
