@@ -9,8 +9,9 @@ from torch_geometric.data import Data
 
 import vfgnn
 from tests.conftest import random_graph
+from tests.network import small
 from tests.own_code import DiscreteLaplace, WeightedMax
-from vfgnn.errors import CheckpointRefused, ConfigError, DataError, ModuleError
+from vfgnn.errors import ConfigError, DataError, ModuleError
 from vfgnn.files import load_party
 from vfgnn.privacy.ledger import read_releases
 from vfgnn.run.module import path_of
@@ -129,7 +130,7 @@ def test_a_mechanism_is_charged_by_what_it_says_of_itself():
     (rows,) = result.privacy.guarantees
     assert rows.mechanism == "DiscreteLaplace, the holder's own, on rows clipped to 1"
     assert rows.epsilon_per_release == 8.0 and rows.noise_multiplier is None
-    assert rows.epsilon_total == pytest.approx(4 * 8.0)  # 4 releases of a training row; at delta 1e-4 no less than that
+    assert rows.epsilon_total == pytest.approx(4 * 8.0, rel=1e-4)  # 4 releases of a training row; delta takes 1e-4 off
     with pytest.raises(ModuleError, match="not for these settings"):
         vfgnn.simulate(random_graph(), mechanism=DiscreteLaplace, compare=False, **SMALL)
 
@@ -140,6 +141,7 @@ def test_code_that_other_processes_cannot_find_is_refused_before_anything_is_sta
 
     with pytest.raises(ConfigError, match="other processes cannot find"):
         vfgnn.train(random_graph(), folder=tmp_path / "federation", combine=Local, **SMALL)
+    assert not list(tmp_path.glob("federation/*"))
     assert path_of(WeightedMax) == "tests.own_code:WeightedMax"
 
 
@@ -165,12 +167,9 @@ def test_processes_train_and_predict_what_a_simulation_does(trained):
 
 @pytest.mark.slow
 def test_a_federation_that_was_never_trained_has_no_predictions(tmp_path):
-    from tests.network import small
-
     local = small(tmp_path / "federation")
     with pytest.raises(PartyFailed, match="no trained model"):
         vfgnn.predict(local.folder)
-    assert issubclass(CheckpointRefused, Exception)
 
 
 @pytest.mark.slow

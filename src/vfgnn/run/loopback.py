@@ -101,6 +101,7 @@ def write_federation(
     """
     federation = federation_of(holdings, labels, settings, holders)
     names = [SERVER, *([DEALER] if federation.dealt else []), *federation.holder_names]
+    paths = {name: (code or OwnCode()).paths_at(name) for name in names}  # refuses before anything is written
     ports = free_ports(len(names))
     reachable = {}
     for name, port in zip(names, ports, strict=True):
@@ -114,7 +115,7 @@ def write_federation(
             "run_folder": "run",
             "threads": threads,
             "insecure_seed": insecure_seed,
-            **(code or OwnCode()).paths_at(name),
+            **paths[name],
             "data": _write_data(folder / name, name, federation, holdings, labels),
         }
         (folder / name / "party.toml").write_text(to_toml(party))
