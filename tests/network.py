@@ -13,8 +13,8 @@ from vfgnn.config import Settings
 from vfgnn.data.partition import partition
 from vfgnn.files import FederationFile, Patience, load_party, to_toml
 from vfgnn.messages import Declared, Kind
+from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
-from vfgnn.run.scenario import split_labels
 from vfgnn.transport import certificates
 from vfgnn.transport.connection import Capacity
 from vfgnn.transport.endpoint import Endpoint
@@ -79,7 +79,7 @@ class Party:
 
     def _live(self):
         try:
-            self.network.open(wait_s=self.network._endpoint.file.patience.start_s)
+            self.start = self.network.open(wait_s=self.network._endpoint.file.patience.start_s)
             self._work(self.network, self.peer)
             self.network.close()
         except Exception as error:  # noqa: BLE001 (the test looks at it)
@@ -92,9 +92,13 @@ class Party:
 
 
 def run_pair(one, other):
-    for party in (one, other):
+    run_all(one, other)
+
+
+def run_all(*parties):
+    for party in parties:
         party.thread.start()
-    for party in (one, other):
+    for party in parties:
         party.thread.join(40)
         assert not party.thread.is_alive()
 

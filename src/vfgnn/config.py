@@ -20,7 +20,7 @@ SERVER = "server"
 DEALER = "dealer"
 
 Gnn = Literal["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp", "own"]
-Combine = Literal["concat", "mean", "regression", "confidence"]
+Combine = Literal["concat", "mean", "regression", "confidence", "own"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]

@@ -3,7 +3,7 @@
     VfgnnError                 what was expected, what came, where, and what to do
     ├── ConfigError            a setting, a key, a preset, a proportion
     ├── DataError              a file or a tensor that cannot be what it should be
-    ├── ModuleError            a user's own GNN module that cannot take part
+    ├── ModuleError            a user's own code (GNN, combine, mechanism) that cannot take part
     ├── CorrelationReused      a mask that has been used once
     ├── CheckpointRefused      a checkpoint that is not whole, not ours, or not of this run
     ├── LogRefused             a message log that was altered
@@ -51,7 +51,7 @@ class DataError(VfgnnError):
 
 
 class ModuleError(VfgnnError):
-    """A user's own GNN module that cannot take part."""
+    """A user's own code (GNN, combine, mechanism) that cannot take part."""
 
 
 class CorrelationReused(VfgnnError):

@@ -157,7 +157,8 @@ class PartyFile(BaseModel):
     )  # over all runs on this data; what was noised once lies beside it
     threads: Annotated[int, Field(ge=1)] | None = None  # default: all cores
     device: Literal["cpu", "cuda"] = "cpu"
-    module: str | None = None  # package.module:Class, for `gnn = "own"`: code comes from this file only
+    module: str | None = None  # package.module:Class for `gnn = "own"` at a holder, for `combine = "own"` at the server
+    mechanism: str | None = None  # holder: package.module:Class in the place of the Gaussian noise on its rows
     insecure_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # for tests: nothing is secret with it
     data: DataFiles | None = None
 

@@ -188,7 +188,7 @@ def test_differing_federation_files(local):
 
 
 def test_differing_protocols(local):
-    with waiting(local, "A", protocol=2, program="0.9"):
+    with waiting(local, "A", protocols=(2,), program="0.9"):
         fault(look(local), "A", "protocol 2", "install the same version")
 
 

@@ -60,7 +60,7 @@ def check(tmp_path, *, kills, holders=2, seed=0, **settings):
 
 def assert_same_weights(local, holdings, graph):
     """The final checkpoints hold the weights of the run that nobody disturbed."""
-    from vfgnn.run.scenario import split_labels
+    from vfgnn.run.federation import split_labels
     from vfgnn.run.simulate import build
 
     before = torch.get_num_threads()

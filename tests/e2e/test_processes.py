@@ -17,8 +17,8 @@ from tests.network import check_tls13, proxied, rewrite, small
 from tests.protocol.test_corner_cases import CASES, cut
 from vfgnn.data.partition import partition
 from vfgnn.files import Patience
+from vfgnn.run.federation import split_labels
 from vfgnn.run.processes import LocalProcesses, PartyFailed
-from vfgnn.run.scenario import split_labels
 from vfgnn.run.simulate import build
 
 COMMAND = [str(Path(sys.executable).parent / "vfgnn")]

@@ -19,7 +19,7 @@ json_values = st.recursive(
 )
 headers = st.one_of(
     st.builds(wire.Ack, numbers),
-    st.builds(wire.Start, run=words, start=words, step=numbers),
+    st.builds(wire.Start, run=words, start=words, step=numbers, protocol=st.integers(0, 99)),
     st.builds(
         wire.Message,
         start=names,
@@ -31,6 +31,7 @@ headers = st.one_of(
     st.builds(
         wire.Hello,
         protocol=st.integers(0, 99),
+        protocols=st.lists(st.integers(0, 99), max_size=3).map(tuple),
         program=names,
         sender=names,
         receiver=names,
@@ -79,7 +80,14 @@ def test_an_unknown_field_is_refused():
 
 def test_the_version_of_any_hello_can_be_read():
     version = wire.decode_version('{"type":"hello","protocol":7,"program":"9.9","new":true}', sender="B")
-    assert (version.protocol, version.program) == (7, "9.9")
+    assert (version.spoken, version.program) == ((7,), "9.9")
+
+
+@given(st.lists(st.sets(st.integers(1, 9), min_size=1), min_size=1, max_size=4))
+def test_the_highest_version_in_common(spoken):
+    chosen = wire.highest_common(*spoken)
+    common = [one for one in range(1, 10) if all(one in some for some in spoken)]
+    assert chosen == (common[-1] if common else None)
 
 
 shapes = st.lists(st.integers(0, 5), min_size=0, max_size=3).map(tuple)

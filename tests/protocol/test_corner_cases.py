@@ -9,7 +9,7 @@ from tests.conftest import random_graph
 from vfgnn.config import SERVER, make_settings
 from vfgnn.data.holdings import Holding
 from vfgnn.messages import Kind
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)

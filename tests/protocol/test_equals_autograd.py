@@ -18,7 +18,7 @@ from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
 from vfgnn.messages import Kind
 from vfgnn.model.joint_layer import draw_weight_share
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
 FIRST_STEP, AFTER_TRAINING = 1e-12, 1e-8

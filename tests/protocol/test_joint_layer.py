@@ -13,7 +13,7 @@ from vfgnn.data.partition import partition
 from vfgnn.errors import DataError, Overflow
 from vfgnn.messages import Kind, total_bytes
 from vfgnn.parties import schedule
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
 BETWEEN_HOLDERS = {Kind.PAIR_SEED, Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}

@@ -20,7 +20,7 @@ from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.statement import statement
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
 NODES = 40

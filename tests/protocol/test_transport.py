@@ -1,6 +1,7 @@
 """Two parties over real TLS in one process: who is let in, and that no message is lost, repeated or readable."""
 
 import asyncio
+import json
 import socket
 import ssl
 import threading
@@ -19,13 +20,14 @@ from tests.network import (
     new_certificate,
     proxied,
     rewrite,
+    run_all,
     run_pair,
     small,
     words,
 )
 from vfgnn.errors import ChannelClosed, ConfigError, DeadlinePassed, PeerRefused, ProtocolError
 from vfgnn.files import Patience, load_party, to_toml
-from vfgnn.transport import certificates, tls
+from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.connection import cancel
 from vfgnn.transport.endpoint import RUN
 
@@ -348,12 +350,88 @@ def test_differing_federation_files_are_named_field_by_field(local):
 
 
 def test_another_protocol_is_refused_at_both_ends(local):
-    listener, caller = Party(local, "A"), Party(local, "B", protocol=2, program="0.9")
+    listener, caller = Party(local, "A"), Party(local, "B", protocols=(2, 3), program="0.9")
     run_pair(listener, caller)
     for party in (listener, caller):
         assert isinstance(party.error, PeerRefused)
-        assert "protocol 2" in str(party.error)
-        assert "install the same version" in str(party.error)
+        assert "protocols 2 and 3" in str(party.error) and "protocol 1" in str(party.error)
+    assert "install the same version of vfgnn at all parties: 0.9 at A" in str(listener.error)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "spoken"), [((1, 2), (2, 3), 2), ((1, 2, 3), (1, 2), 2), ((1,), (1, 2), 1), ((1, 2), (1,), 1)]
+)
+def test_the_highest_version_in_common_is_spoken(local, ours, theirs, spoken):
+    listener = Party(
+        local, "A", lambda network, peer: network.put(declare("A", "B", words(1)), words(1)), protocols=ours
+    )
+    caller = Party(local, "B", lambda network, peer: network.get("A"), protocols=theirs)
+    run_pair(listener, caller)
+    assert (listener.error, caller.error) == (None, None)
+    assert (listener.start.protocol, caller.start.protocol) == (spoken, spoken)
+
+
+def test_versions_that_only_pairs_have_in_common_are_refused(tmp_path):
+    local = small(tmp_path / "federation", holders=3)
+    spoken = {"A": (1, 2, 3), "B": (1, 2), "C": (3,)}
+    leader = Party(local, "A", also=("C",), protocols=spoken["A"])
+    others = [Party(local, name, protocols=spoken[name]) for name in ("B", "C")]
+    run_all(leader, *others)
+    assert isinstance(leader.error, PeerRefused)
+    for part in ("spoken by all", "B: protocols 1 and 2", "C: protocol 3"):
+        assert part in str(leader.error)
+    assert all("spoken by all" in str(party.error) for party in others)
+
+
+def hello_of(party, **changes):
+    hello = {
+        "type": "hello",
+        "protocol": 1,
+        "program": "0.1.0",
+        "sender": "B",
+        "receiver": "A",
+        "time": 0.0,
+        "session": "s",
+        "knows": None,
+        "received": 0,
+        "run": None,
+        "steps": [],
+        "federation": party.file.document,
+    }
+    return json.dumps(hello | changes)
+
+
+def test_a_peer_that_names_a_single_number_speaks_just_that(local):
+    party = endpoint(local, "A", protocols=(1, 2))
+    assert party.check_hello(hello_of(party), "B").spoken == (1,)
+    with pytest.raises(PeerRefused, match="B speaks protocol 3, A speaks protocols 1 and 2") as refused:
+        party.check_hello(hello_of(party, protocol=3, program="0.3.0"), "B")
+    assert "0.3.0 at A" in str(refused.value)
+
+
+def test_a_newer_peer_may_say_more_in_its_hello(local):
+    party = endpoint(local, "A")
+    hello = party.check_hello(hello_of(party, protocol=4, protocols=[1, 4], mood="good"), "B")
+    assert hello.spoken == (1, 4)
+
+
+def test_a_party_of_one_version_says_hello_as_it_did_before_there_were_several(local):
+    party = endpoint(local, "A")
+    plain = wire.decode(hello_of(party), sender="B")
+    assert "protocols" not in json.loads(wire.encode(plain))
+    assert json.loads(wire.encode(wire.Start(run="0" * 16, start="0" * 16, step=0))).keys() == {
+        "type",
+        "run",
+        "start",
+        "step",
+    }
+
+
+def test_a_start_in_a_version_that_was_not_offered_is_refused(local):
+    listener, caller = Party(local, "A", lambda network, peer: network.get("B"), protocols=(1, 9)), Party(local, "B")
+    listener.network._common_protocol = lambda: 9
+    run_pair(listener, caller)
+    assert "does not speak" in str(caller.error) and "protocol 9" in str(caller.error)
 
 
 def test_the_key_of_another_certificate_is_refused(local):

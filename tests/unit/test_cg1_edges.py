@@ -9,7 +9,8 @@ from torch import nn
 from tests.conftest import random_graph
 from vfgnn.config import make_settings
 from vfgnn.errors import ModuleError
-from vfgnn.model.cg1_edges import LSTM_NEIGHBOURS, LocalGnn, LocalGraph, check_module
+from vfgnn.model.cg1_edges import LSTM_NEIGHBOURS, LocalGnn, LocalGraph
+from vfgnn.model.own_modules import check_module
 
 GNNS = ["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp"]
 CPU = torch.device("cpu")

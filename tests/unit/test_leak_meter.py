@@ -7,7 +7,7 @@ from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import ConfigError
 from vfgnn.model.leak_meter import meter, rank
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
 

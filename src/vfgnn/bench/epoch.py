@@ -19,9 +19,9 @@ from vfgnn.data.partition import partition
 from vfgnn.messages import total_bytes
 from vfgnn.model.central import CentralTraining
 from vfgnn.parties import schedule
+from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
 from vfgnn.run.processes import LocalProcesses
-from vfgnn.run.scenario import split_labels
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
 
 STEPS, WARM_UP = 20, 5

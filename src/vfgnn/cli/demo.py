@@ -7,6 +7,8 @@ import typer
 
 from vfgnn.cli import options
 
+SEED = 0  # of the partition, and of the models to compare with; the parties draw their own secrets
+
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Keys, files and records of all parties; left to look at.")] = Path(
@@ -28,12 +30,19 @@ def demo(
     from rich.console import Console
 
     from vfgnn.report.console import EpochProgress, progress, show_processes, show_simulation
-    from vfgnn.run.demo import Demo
+    from vfgnn.run.scenario import Scenario
+    from vfgnn.run.train import LocalTraining
 
     console = Console()
-    running = Demo.prepare(
-        folder, dataset, holders=holders, preset=preset, overrides=options.parse_settings(settings), data_dir=data_dir
+    scenario = Scenario.of(
+        dataset,
+        holders=holders,
+        preset=preset,
+        seed=SEED,
+        overrides=options.parse_settings(settings),
+        data_dir=data_dir,
     )
+    running = LocalTraining.prepare(folder, scenario)
     names = ", ".join(running.local.names)
     console.print(
         f"{len(running.local.names)} parties ({names}), each a process with its own key, TLS 1.3 between them"
@@ -41,7 +50,7 @@ def demo(
     with show_processes(console) as show:
         running.train(show)
     with progress(console) as display:
-        result = running.compare(EpochProgress(display, running.scenario.settings.epochs))
+        result = running.result(on_epoch=EpochProgress(display, scenario.settings.epochs))
     show_simulation(console, result)
     from vfgnn.report.page import make_page  # not before: drawing leaves a cache of fonts behind
 

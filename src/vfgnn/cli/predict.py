@@ -13,6 +13,7 @@ def predict(
         Path | None, typer.Option(help="Label holder: a table with the ids to predict. Default: all common nodes.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Label holder: where predictions go, .csv or .parquet.")] = None,
+    with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
     """Predict with the model of a finished run. All parties run this; only the label holder learns the predictions.
 
@@ -25,7 +26,10 @@ def predict(
     from vfgnn.errors import ConfigError
     from vfgnn.files import load_federation, load_party
     from vfgnn.run.predict import OK, Predictor, check_out, wanted_ids, write_table
+    from vfgnn.run.processes import end_with_parent
 
+    if with_parent:
+        end_with_parent()
     file, own = load_federation(federation), load_party(party)
     leads = own.name == file.label_holder
     if leads != (out is not None) or (nodes is not None and not leads):

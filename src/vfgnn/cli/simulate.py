@@ -34,6 +34,8 @@ def simulate(
 
     overrides = options.parse_settings(settings)
     epochs = Preset(preset).settings(dataset=dataset, overrides=overrides).epochs
+    if module is not None:
+        overrides["gnn"] = load_module(module)
     console = Console()
     with progress(console) as display:
         result = runner.simulate(
@@ -41,7 +43,6 @@ def simulate(
             holders=holders,
             preset=preset,
             seed=seed,
-            gnn=None if module is None else load_module(module),
             proportions=options.parse_proportions(proportions),
             edge_split=cast(Literal["undirected", "directed"], edge_split),
             compare=compare,

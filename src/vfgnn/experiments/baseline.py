@@ -23,9 +23,9 @@ from vfgnn.data.partition import partition
 from vfgnn.errors import DataError
 from vfgnn.experiments.runner import Task, TaskResult, make_task
 from vfgnn.experiments.tables import TableRow, row_of
+from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
 from vfgnn.run.processes import VFGNN, LocalProcesses
-from vfgnn.run.scenario import split_labels
 from vfgnn.run.secure_gnn import COMMAND
 
 DATASET = "pubmed"

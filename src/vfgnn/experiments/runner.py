@@ -24,7 +24,7 @@ from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.experiments.catalogue import Where
 from vfgnn.model.central import CentralTraining
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.secure_gnn import train_secure_gnn
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
 from vfgnn.version import __version__

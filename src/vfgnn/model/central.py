@@ -16,7 +16,7 @@ from vfgnn.config import Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
 from vfgnn.model.cg1_features import IndividualEmbedding
-from vfgnn.model.cg2_server import ServerNetwork
+from vfgnn.model.cg2_server import OwnCombine, ServerNetwork
 from vfgnn.model.cg3_labels import OutputLayer, class_weights
 from vfgnn.model.metrics import accuracy, judged, scores
 from vfgnn.model.optimisers import LocalOptimiser
@@ -34,12 +34,13 @@ class CentralModel(nn.Module):
         device: torch.device,
         *,
         own: OwnModule | None = None,
+        own_combine: OwnCombine | None = None,
         sparse: bool | None = None,
     ) -> None:
         super().__init__()
         self.features = IndividualEmbedding(holding, settings.dim, settings.dtype, device, sparse=sparse)
         self.gnn = LocalGnn(settings, own)
-        self.network = ServerNetwork(settings, holders=1)
+        self.network = ServerNetwork(settings, 1, own_combine)
         self.output = OutputLayer(settings, settings.dim, classes)
 
     def h0(self) -> torch.Tensor:
@@ -64,6 +65,7 @@ class CentralTraining:
         *,
         seed: bytes,
         own: OwnModule | None = None,
+        own_combine: OwnCombine | None = None,
         device: torch.device | None = None,
         sparse: bool | None = None,
     ) -> None:
@@ -73,7 +75,10 @@ class CentralTraining:
         weights = class_weights(settings, self._y[labels.train], labels.classes)
         self._class_weights = None if weights is None else weights.to(device)
         with randomness.initialising(seed):
-            self.model = CentralModel(holding, labels.classes, settings, device, own=own, sparse=sparse).to(device)
+            model = CentralModel(
+                holding, labels.classes, settings, device, own=own, own_combine=own_combine, sparse=sparse
+            )
+        self.model = model.to(device)
         self._dropout = randomness.generator(seed, "dropout")
         self._sampling = randomness.generator(seed, "sampled neighbours")
         self._graph = LocalGraph(holding.edge_index, holding.size, settings, device, holding.edge_weight)

@@ -23,6 +23,7 @@ from torch_geometric.utils import k_hop_subgraph
 
 from vfgnn.config import Settings
 from vfgnn.errors import ConfigError, ModuleError
+from vfgnn.model.own_modules import check_module
 
 OwnModule = Callable[[int], nn.Module]
 """A user's own GNN: called with the width d, gives a module (x [nodes, d], edge_index) -> x [nodes, d]."""
@@ -230,20 +231,3 @@ def _convolution(gnn: str, dim: int) -> nn.Module:
         "gat": lambda: GATConv(dim, dim),
     }
     return make[gnn]()
-
-
-def check_module(module: nn.Module) -> nn.Module:
-    """Refuse a module whose rows would differ between training and evaluation.
-
-    One published row serves both, and under differential privacy it is paid for once; dropout belongs to the server.
-    """
-    for name, part in module.named_modules():
-        rate = part.p if isinstance(part, nn.modules.dropout._DropoutNd) else getattr(part, "dropout", 0.0)
-        if isinstance(part, nn.modules.batchnorm._BatchNorm) or (isinstance(rate, float) and rate > 0):
-            raise ModuleError(
-                "a holder's module must give the same rows in training and in evaluation",
-                expected="no dropout and no batch normalisation",
-                got=f"{type(part).__name__} at '{name or 'the module itself'}'",
-                hint="use the federation's `dropout`, which acts at the server, and LayerNorm instead of BatchNorm",
-            )
-    return module

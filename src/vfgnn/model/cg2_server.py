@@ -4,10 +4,18 @@ Runs at the server. It sees the published rows and the gradient of z_L; what lea
 each holder the gradient of its own rows.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
 from vfgnn.config import Settings
+from vfgnn.errors import ModuleError
+from vfgnn.model.own_modules import check_combine, combined
+
+OwnCombine = Callable[[int, int], nn.Module]
+"""A user's own combine: called with the number of holders that publish and the width d, gives a module
+rows [holders, rows, d] -> [rows, d]."""
 
 TINY = 1e-12
 
@@ -17,17 +25,26 @@ class Combine(nn.Module):
 
     concat: [r_1 | ... | r_I]; mean: sum r_i / I; regression: sum w_i * r_i with a learnt vector w_i per holder (it
     begins as the mean); confidence: sum r_i / sum |r_i|, where a holder has scaled its unit rows by how much it knows
-    of the node (`confidence_weight`). A row that is 0 at all holders stays 0.
+    of the node (`confidence_weight`). A row that is 0 at all holders stays 0. own: a module that the server's operator
+    brings; its width is d, so that the schedule knows it.
     """
 
-    def __init__(self, settings: Settings, holders: int) -> None:
+    def __init__(self, settings: Settings, holders: int, own: OwnCombine | None = None) -> None:
         super().__init__()
         self._how = settings.combine
+        if self._how == "own":
+            if own is None:
+                raise ModuleError("combine = own needs a module", expected="the server's own module", hint="give one")
+            self.own = check_combine(
+                own(holders, settings.dim), holders=holders, dim=settings.dim, dtype=settings.dtype
+            )
         if self._how == "regression":
             self.weight = nn.Parameter(torch.full((holders, 1, settings.dim), 1 / holders, dtype=settings.dtype))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """[holders, rows, d] -> [rows, d], or [rows, holders d] for concat."""
+        if self._how == "own":
+            return combined(self.own, rows)
         if self._how == "concat":
             return torch.cat(list(rows), dim=1)
         if self._how == "mean":
@@ -50,10 +67,10 @@ def confidence_weight(degree: torch.Tensor, full_degree: int) -> torch.Tensor:
 class ServerNetwork(nn.Module):
     """Combine, then `hidden_layers` of width d with sigmoids; dropout before each layer and before z_L."""
 
-    def __init__(self, settings: Settings, holders: int) -> None:
+    def __init__(self, settings: Settings, holders: int, own: OwnCombine | None = None) -> None:
         super().__init__()
         self._dropout = settings.dropout
-        self.combine = Combine(settings, holders)
+        self.combine = Combine(settings, holders, own)
         self._widths = [settings.dim * (holders if settings.combine == "concat" else 1)]
         self._widths += [settings.dim] * settings.hidden_layers
         pairs = zip(self._widths, self._widths[1:], strict=False)

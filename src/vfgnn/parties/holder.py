@@ -26,7 +26,8 @@ from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
 from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.ledger import Ledger
-from vfgnn.privacy.publishing import Publisher
+from vfgnn.privacy.own_mechanism import OwnMechanism
+from vfgnn.privacy.publishing import Publisher, own_row_mechanism
 
 KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, and all nodes
 
@@ -42,6 +43,7 @@ class Holder:
         *,
         seed: bytes,
         own_module: OwnModule | None = None,
+        own_mechanism: OwnMechanism | None = None,
         device: torch.device | None = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -57,6 +59,7 @@ class Holder:
             run=federation.run,
             seed=seed,
             ledger=ledger or Ledger(),
+            rows=own_mechanism and own_row_mechanism(own_mechanism, settings.privacy, settings.epochs, settings.dim),
         )
         # From here on the true edges are nowhere: all that is computed follows from the noised ones.
         # By what is declared, not by what is there: that a list is empty must not show either.

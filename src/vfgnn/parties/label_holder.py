@@ -25,6 +25,7 @@ from vfgnn.parties.schedule import TRAIN, VAL, Rows, Step
 from vfgnn.privacy.input_perturbation import keep_probability
 from vfgnn.privacy.ledger import ALL, Ledger
 from vfgnn.privacy.ledger import TRAIN as TRAINING
+from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.records import EpochMetrics, Outcome
 
 
@@ -40,6 +41,7 @@ class LabelHolder(Holder):
         *,
         seed: bytes,
         own_module: OwnModule | None = None,
+        own_mechanism: OwnMechanism | None = None,
         device: torch.device | None = None,
         on_epoch: Callable[[EpochMetrics], None] | None = None,
         ledger: Ledger | None = None,
@@ -50,6 +52,7 @@ class LabelHolder(Holder):
             holding,
             seed=seed,
             own_module=own_module,
+            own_mechanism=own_mechanism,
             device=device,
             ledger=ledger,
         )

@@ -12,7 +12,7 @@ from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import Federation
 from vfgnn.messages import Kind
-from vfgnn.model.cg2_server import ReleaseAverage, ServerNetwork
+from vfgnn.model.cg2_server import OwnCombine, ReleaseAverage, ServerNetwork
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.parties.loop import Decision, rows_with_gradient
 from vfgnn.parties.schedule import Rows, Step
@@ -22,7 +22,13 @@ class Server:
     """The semi-honest party in the middle."""
 
     def __init__(
-        self, federation: Federation, channel: Channel, *, seed: bytes, device: torch.device | None = None
+        self,
+        federation: Federation,
+        channel: Channel,
+        *,
+        seed: bytes,
+        own_combine: OwnCombine | None = None,
+        device: torch.device | None = None,
     ) -> None:
         self.federation, self.channel = federation, channel
         self.rows = Rows.everything(federation.nodes)
@@ -30,7 +36,7 @@ class Server:
         self._device = device or torch.device("cpu")
         self._dropout = randomness.generator(seed, "dropout")
         with randomness.initialising(seed):
-            network = ServerNetwork(federation.settings, len(federation.publishers))
+            network = ServerNetwork(federation.settings, len(federation.publishers), own_combine)
         self.network = network.to(self._device)
         self._optimiser = LocalOptimiser(self.network.parameters(), federation.settings)
         self._best: dict[str, torch.Tensor] = {}
@@ -97,11 +103,11 @@ class Server:
         received = self._received[:, rows].requires_grad_()
         z = self.network(received, [kept[rows.cpu()] for kept in self._kept])
         self._optimiser.descend(z, gradient[rows])
-        if received.grad is not None:
-            for i, holder in enumerate(self.federation.publishers):
-                own = torch.zeros_like(self._received[i])
-                own[rows] = received.grad[i]
-                self.channel.send(holder, Kind.LOCAL_GRADIENT, own)
+        reached = torch.zeros_like(received) if received.grad is None else received.grad
+        for i, holder in enumerate(self.federation.publishers):
+            own = torch.zeros_like(self._received[i])
+            own[rows] = reached[i]
+            self.channel.send(holder, Kind.LOCAL_GRADIENT, own)
         self._received = None
 
     def keep_best(self) -> None:

@@ -30,7 +30,10 @@ TRAIN, VAL, OTHER, ALL = "train", "val", "other", "all"  # classes of rows: each
 
 @dataclass(frozen=True)
 class Release:
-    """One release. `classes`: the rows it holds; Gaussian ones have a multiplier, randomised response an epsilon."""
+    """One release. `classes`: the rows it holds.
+
+    Gaussian ones have a multiplier; randomised response, and a mechanism of a holder's own, may have a pure epsilon.
+    """
 
     run: str
     step: int | None
@@ -40,7 +43,7 @@ class Release:
     adjacency: Adjacency | None = None
     noise_multiplier: float | None = None
     epsilon: float | None = None
-    categories: int | None = None  # of randomised response
+    categories: int | None = None  # of randomised response; 2 is the worst that any pure epsilon can be
 
     def multiplier(self, adjacency: Adjacency) -> float:
         """Of the same noise, seen with another adjacency."""
@@ -48,6 +51,11 @@ class Release:
         if adjacency == self.adjacency:
             return known
         return known / 2 if adjacency == "replace_one" else known * 2
+
+    def pure(self, adjacency: Adjacency) -> float:
+        """The epsilon of one that is not Gaussian, seen with another adjacency: to any other row is by way of zero."""
+        known = self.epsilon or 0.0
+        return 2 * known if (self.adjacency, adjacency) == ("zero_out", "replace_one") else known
 
 
 class Ledger:
@@ -150,7 +158,7 @@ def total_epsilon(releases: Sequence[Release], delta: float, adjacency: Adjacenc
         precision = sum(release.multiplier(adjacency) ** -2 for release in gaussian)
         return epsilon_of(precision**-0.5, delta) if precision else 0.0
     if len(pure) == 1 and not gaussian:
-        return pure[0].epsilon or 0.0
+        return pure[0].pure(adjacency)
     return _accounted(gaussian, pure, delta, adjacency)
 
 
@@ -165,9 +173,9 @@ def _accounted(gaussian: Sequence[Release], pure: Sequence[Release], delta: floa
         accountant.compose(dp_accounting.GaussianDpEvent(2 * multiplier), count)
     for release in pure:  # one by one: dp-accounting 0.6.0 takes a count of randomised responses and ignores it
         k = release.categories or 2
-        noise = k / (math.exp(release.epsilon or 0.0) + k - 1)
+        noise = k / (math.exp(release.pure(adjacency)) + k - 1)
         accountant.compose(dp_accounting.RandomizedResponseDpEvent(noise, k))
-    pure_bound = math.inf if gaussian else sum(release.epsilon or 0.0 for release in pure)
+    pure_bound = math.inf if gaussian else sum(release.pure(adjacency) for release in pure)
     return min(float(accountant.get_epsilon(delta)), pure_bound)
 
 

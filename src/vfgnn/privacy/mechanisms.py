@@ -72,6 +72,23 @@ def shrink(noised: torch.Tensor, how: Shrink, *, std: float, clip_norm: float) -
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What one release of a row costs: the noise multiplier of a Gaussian, or an epsilon of pure differential privacy.
+
+    Exactly these two add up over any number of releases (ledger.py).
+    """
+
+    noise_multiplier: float | None = None
+    epsilon: float | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether it is one of the two, and a finite number above 0."""
+        given = [value for value in (self.noise_multiplier, self.epsilon) if value is not None]
+        return len(given) == 1 and math.isfinite(given[0]) and given[0] > 0
+
+
+@dataclass(frozen=True)
 class GaussianMechanism:
     """Algorithm 1 with its parameters; `noise_multiplier` is relative to the sensitivity."""
 
@@ -79,6 +96,17 @@ class GaussianMechanism:
     noise_multiplier: float
     adjacency: Adjacency
     shrink: Shrink = "none"
+
+    @property
+    def cost(self) -> Cost:
+        """Of one release of a row."""
+        return Cost(noise_multiplier=self.noise_multiplier)
+
+    @property
+    def described(self) -> str:
+        """For people."""
+        then = f", then {self.shrink.replace('_', ' ')}" if self.shrink != "none" else ""
+        return f"Gaussian on rows clipped to {self.clip_norm:g}{then}"
 
     @property
     def std(self) -> float:

@@ -14,9 +14,12 @@ from safetensors.torch import load_file, save_file
 from vfgnn.config import Privacy
 from vfgnn.errors import LedgerRefused
 from vfgnn.privacy import calibration, input_perturbation
-from vfgnn.privacy.ledger import ALL, Ledger, Release, Unit, refuse_beyond
+from vfgnn.privacy.ledger import ALL, Ledger, Release, refuse_beyond
 from vfgnn.privacy.mechanisms import GaussianMechanism
+from vfgnn.privacy.own_mechanism import OwnMechanism, OwnRows, check_mechanism, release_of
 from vfgnn.randomness import Stream
+
+RowNoise = GaussianMechanism | OwnRows
 
 
 def planned_releases(epochs: int) -> int:
@@ -25,11 +28,16 @@ def planned_releases(epochs: int) -> int:
 
 
 def row_mechanism(privacy: Privacy, epochs: int) -> GaussianMechanism | None:
-    """For published rows."""
+    """For published rows: what the federation agreed on."""
     multiplier = _multiplier(privacy, privacy.row_epsilon, epochs)
     if multiplier is None:
         return None
     return GaussianMechanism(privacy.clip_norm, multiplier, privacy.adjacency, privacy.shrink)
+
+
+def own_row_mechanism(own: OwnMechanism, privacy: Privacy, epochs: int, dim: int) -> OwnRows:
+    """For published rows: a holder's own, which may cost no more than what the federation agreed on."""
+    return check_mechanism(own, privacy, dim=dim, releases=planned_releases(epochs) if privacy.per == "run" else 1)
 
 
 def gradient_mechanism(privacy: Privacy, epochs: int) -> GaussianMechanism | None:
@@ -66,9 +74,12 @@ def affordable_epochs(privacy: Privacy, epochs: int) -> int:
 class Publisher:
     """Algorithm 1 and input perturbation at one holder."""
 
-    def __init__(self, privacy: Privacy, *, epochs: int, run: str, seed: bytes, ledger: Ledger) -> None:
+    def __init__(
+        self, privacy: Privacy, *, epochs: int, run: str, seed: bytes, ledger: Ledger, rows: RowNoise | None = None
+    ) -> None:
         self.privacy, self.ledger, self._run = privacy, ledger, run
-        self._rows, self._gradient = row_mechanism(privacy, epochs), gradient_mechanism(privacy, epochs)
+        self._rows = rows or row_mechanism(privacy, epochs)
+        self._gradient = gradient_mechanism(privacy, epochs)
         self._planned = planned_releases(affordable_epochs(privacy, epochs))
         self._stream, self._input_stream = Stream(seed, "noise"), Stream(seed, "input perturbation")
 
@@ -85,17 +96,18 @@ class Publisher:
     def refuse_spent(self) -> None:
         """Before anything is sent: refuse to begin with a budget that does not cover what the run may release."""
         budget = self.privacy.budget_epsilon
-        used = [(name, one) for name, one in (("rows", self._rows), ("gradient", self._gradient)) if one is not None]
+        used: list[tuple[str, RowNoise]] = [("rows", self._rows)] if self._rows is not None else []
+        used += [("gradient", self._gradient)] if self._gradient is not None else []
         if budget is None or not used:
             return
-        coming = [self._gaussian(name, (ALL,), None, one) for name, one in used for _ in range(self._planned)]
+        coming = [self._line(name, (ALL,), None, one) for name, one in used for _ in range(self._planned)]
         refuse_beyond(self.ledger, coming, budget=budget, delta=self.privacy.delta, adjacency=self.privacy.adjacency)
 
     def rows(self, h_local: torch.Tensor, classes: tuple[str, ...], step: int | None) -> torch.Tensor:
         """Published rows, as they may leave."""
         if self._rows is None or len(h_local) == 0:
             return h_local
-        self._charge(self._gaussian("rows", classes, step, self._rows))
+        self._charge(self._line("rows", classes, step, self._rows))
         return self._rows.release(h_local, self._stream)
 
     def gradient(
@@ -104,7 +116,7 @@ class Publisher:
         """dL/dz_L, as it may leave. L is a mean over `train_rows`: clipping looks at each row's own loss."""
         if self._gradient is None:
             return gradient
-        self._charge(self._gaussian("gradient", classes, step, self._gradient))
+        self._charge(self._line("gradient", classes, step, self._gradient))
         return self._gradient.release(gradient * train_rows, self._stream) / train_rows
 
     def edges(self, edge_index: torch.Tensor, nodes: int) -> torch.Tensor:
@@ -135,11 +147,8 @@ class Publisher:
             classes,
         )
 
-    def _gaussian(self, what: str, classes: tuple[str, ...], step: int | None, used: GaussianMechanism) -> Release:
-        unit: Unit = "row"
-        return Release(
-            self._run, step, what, unit, classes, adjacency=used.adjacency, noise_multiplier=used.noise_multiplier
-        )
+    def _line(self, what: str, classes: tuple[str, ...], step: int | None, used: RowNoise) -> Release:
+        return release_of(used, run=self._run, step=step, what=what, classes=classes)
 
     def _charge(self, release: Release) -> None:
         privacy = self.privacy

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 from vfgnn.config import Federation, Privacy
-from vfgnn.privacy import calibration, input_perturbation
+from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.calibration import Adjacency
 from vfgnn.privacy.ledger import ALL, Release, Unit, total_epsilon, worst
 from vfgnn.privacy.mechanisms import GaussianMechanism
-from vfgnn.privacy.publishing import affordable_epochs, gradient_mechanism, planned_releases, row_mechanism
+from vfgnn.privacy.own_mechanism import release_of
+from vfgnn.privacy.publishing import RowNoise, affordable_epochs, gradient_mechanism, planned_releases, row_mechanism
 
 
 @dataclass(frozen=True)
@@ -69,23 +70,30 @@ class Statement:
 
 
 def statement(
-    federation: Federation, *, spent: Iterable[Release] | None = None, edges: int | None = None, labels: bool = True
+    federation: Federation,
+    *,
+    spent: Iterable[Release] | None = None,
+    edges: int | None = None,
+    labels: bool = True,
+    rows: RowNoise | None = None,
 ) -> Statement:
     """Before a run (`spent` is None: what it may come to at most), or after it (what a ledger says).
 
-    `edges`: how many the holder has, by its own count; `labels`: whether it is the label holder.
+    `edges`: how many the holder has, by its own count; `labels`: whether it is the label holder;
+    `rows`: its own mechanism, if it does not use the one that was agreed on.
     """
     privacy, epochs = federation.settings.privacy, federation.settings.epochs
     trained = affordable_epochs(privacy, epochs)
     known = None if spent is None else list(spent)
     found: list[Guarantee] = []
-    rows, gradients = row_mechanism(privacy, epochs), gradient_mechanism(privacy, epochs) if labels else None
+    rows = rows or row_mechanism(privacy, epochs)
+    gradients = gradient_mechanism(privacy, epochs) if labels else None
     # Rows and gradients of the same node are the same unit: the total is over both.
-    precision = sum(one.noise_multiplier**-2 for one in (rows, gradients) if one is not None)
+    together = [_line(one) for one in (rows, gradients) if one is not None] * planned_releases(trained)
     for what, mechanism in (("published rows", rows), ("gradients of z_L", gradients)):
         if mechanism is not None:
             width = federation.settings.dim if what == "published rows" else federation.hidden_dim
-            found.append(_repeated(what, mechanism, privacy, trained, known, width, precision**-0.5))
+            found.append(_repeated(what, mechanism, privacy, planned_releases(trained), known, width, together))
     if privacy.edge_epsilon is not None:
         found.append(_edges(privacy.edge_epsilon, privacy, federation.nodes, known, edges))
     if privacy.label_epsilon is not None and labels:
@@ -100,42 +108,45 @@ def statement(
 
 def _repeated(
     what: str,
-    used: GaussianMechanism,
+    used: RowNoise,
     privacy: Privacy,
-    epochs: int,
+    planned: int,
     spent: list[Release] | None,
     width: int,
-    together: float,
+    together: list[Release],
 ) -> Guarantee:
     kind = "rows" if what == "published rows" else "gradient"
-    per_release = calibration.epsilon_of(used.noise_multiplier, privacy.delta)
+    per_release = total_epsilon([_line(used)], privacy.delta, privacy.adjacency)
+    gaussian = isinstance(used, GaussianMechanism)
     if spent is None:
-        count = planned_releases(epochs)
-        releases = {"of one row, at most": count}
-        total = calibration.epsilon_of(together, privacy.delta, count)
+        releases = {"of one row, at most": planned}
+        total = total_epsilon(together, privacy.delta, privacy.adjacency)
     else:
         mine = [release for release in spent if release.what == kind]
         releases = dict(Counter(f"of {name} rows" for release in mine for name in release.classes))
         total = total_epsilon(worst(spent, "row"), privacy.delta, privacy.adjacency)
     note = ""
-    if privacy.calibration == "classical":
+    if privacy.calibration == "classical" and gaussian:
         claimed = privacy.row_epsilon if kind == "rows" else privacy.gradient_epsilon
         note = f"the classical formula says {claimed:g} where exactly {per_release:.4g} holds"
     return Guarantee(
         what=what,
         unit="one row of one message",
-        mechanism=f"Gaussian on rows clipped to {used.clip_norm:g}"
-        + (f", then {used.shrink.replace('_', ' ')}" if used.shrink != "none" else ""),
+        mechanism=used.described,
         epsilon_per_release=per_release,
         releases=releases,
         epsilon_total=total,
         delta=privacy.delta,
-        noise_multiplier=used.noise_multiplier,
+        noise_multiplier=used.cost.noise_multiplier if gaussian else None,
         signal_to_noise=used.signal_to_noise(width),
         adjacency=used.adjacency,
-        calibration=privacy.calibration,
+        calibration=privacy.calibration if gaussian else None,
         note=note,
     )
+
+
+def _line(used: RowNoise) -> Release:
+    return release_of(used, run="", step=None, what="rows", classes=(ALL,))
 
 
 def _edges(epsilon: float, privacy: Privacy, nodes: int, spent: list[Release] | None, edges: int | None) -> Guarantee:

@@ -20,7 +20,7 @@ from vfgnn.run.own_data import load_data
 from vfgnn.run.party import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint, NotThere
-from vfgnn.transport.wire import Hello
+from vfgnn.transport.wire import Hello, highest_common
 
 CLOCKS_S = 60.0  # clocks may differ by so much
 SOON_DAYS = 14
@@ -216,12 +216,13 @@ async def _call(endpoint: Endpoint, peer: str) -> Finding | None:
 
 
 def _compare(endpoint: Endpoint, peer: str, hello: Hello, delay_s: float) -> Finding:
-    """What is left to compare after `Endpoint.hello` found the same protocol and the same federation file."""
+    """What is left to compare after `Endpoint.hello` found a protocol in common and the same federation file."""
     off = abs(hello.time - endpoint.clock())
     if off > CLOCKS_S + delay_s:
         what = f"its clock and the one of {endpoint.me} differ by {off:.0f} s"
         return Finding(peer, "fault", what, f"set the clocks of {peer} and {endpoint.me} by NTP")
     if hello.program != endpoint.program:
-        what = f"runs vfgnn {hello.program}, {endpoint.me} runs {endpoint.program}; the protocol is the same"
+        common = highest_common(endpoint.protocols, hello.spoken)
+        what = f"runs vfgnn {hello.program}, {endpoint.me} runs {endpoint.program}; both speak protocol {common}"
         return Finding(peer, "note", what, "better install the same version at both")
     return Finding(peer, "ok", f"same protocol, same federation file, clocks within {max(1.0, off):.0f} s")

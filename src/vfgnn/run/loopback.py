@@ -18,9 +18,10 @@ from vfgnn.config import DEALER, SERVER, Federation, Settings
 from vfgnn.data import prepared
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
-from vfgnn.files import FederationFile, ListedHolder, Patience, Reachable, to_toml
+from vfgnn.files import FederationFile, ListedHolder, Patience, Reachable, load_federation, to_toml
 from vfgnn.records import Outcome, Traffic
 from vfgnn.run.folder import read_outcome, read_ticks, read_traffic
+from vfgnn.run.module import OwnCode
 from vfgnn.run.scenario import federation_of
 from vfgnn.transport import certificates
 
@@ -37,6 +38,11 @@ class LocalFederation:
 
     folder: Path
     file: FederationFile
+
+    @staticmethod
+    def load(folder: Path) -> "LocalFederation":
+        """One that was written before."""
+        return LocalFederation(folder, load_federation(folder / MARKER))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,10 +92,16 @@ def write_federation(
     insecure_seed: int | None = None,
     threads: int | None = 1,
     patience: Patience = PATIENCE,
+    holders: Sequence[str] | None = None,
+    code: OwnCode | None = None,
 ) -> LocalFederation:
-    """Keys, certificates, data and both kinds of file for a federation on loopback."""
-    federation = federation_of(holdings, labels, settings)
+    """Keys, certificates, data and both kinds of file for a federation on loopback.
+
+    `holders`: their names, A, B, ... if None; `code`: the user's own, found by import path in every party's process.
+    """
+    federation = federation_of(holdings, labels, settings, holders)
     names = [SERVER, *([DEALER] if federation.dealt else []), *federation.holder_names]
+    paths = {name: (code or OwnCode()).paths_at(name) for name in names}  # refuses before anything is written
     ports = free_ports(len(names))
     reachable = {}
     for name, port in zip(names, ports, strict=True):
@@ -103,6 +115,7 @@ def write_federation(
             "run_folder": "run",
             "threads": threads,
             "insecure_seed": insecure_seed,
+            **paths[name],
             "data": _write_data(folder / name, name, federation, holdings, labels),
         }
         (folder / name / "party.toml").write_text(to_toml(party))

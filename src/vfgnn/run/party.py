@@ -23,7 +23,7 @@ from vfgnn.records import EpochMetrics, Outcome, Traffic
 from vfgnn.run import aligning
 from vfgnn.run.device import choose_device
 from vfgnn.run.folder import RunFolder
-from vfgnn.run.module import load_module
+from vfgnn.run.module import Own, load_module
 from vfgnn.run.own_data import OwnData, load_data
 from vfgnn.transport import certificates, tls
 from vfgnn.transport.connection import Capacity, brief
@@ -32,8 +32,8 @@ from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
 
 if TYPE_CHECKING:
-    from vfgnn.model.cg1_edges import OwnModule
     from vfgnn.privacy.ledger import Ledger
+    from vfgnn.privacy.own_mechanism import OwnRows
     from vfgnn.privacy.statement import Statement
 
 OnEpoch = Callable[[EpochMetrics], None]
@@ -152,7 +152,8 @@ class RunningParty:
             )
         self.kept.go_back(start.run, start.step)
         self.folder.begin(start.run, start.step, self.file)
-        logs.event("run goes on" if resumes else "run begins", run=start.run, step=start.step)
+        begins = "run goes on" if resumes else "run begins"
+        logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
         channel = Channel(self.party.name, network, log=self.log, start=start.start)
         channel.traffic = self.traffic
         self._find_nodes(None if resumes else channel, start.run)
@@ -211,18 +212,29 @@ def make_party(
     if party.name == SERVER:
         from vfgnn.parties.server import Server
 
-        return Server(federation, channel, seed=seed, device=device)
+        own_combine = _own_code(party, "combine") if federation.settings.combine == "own" else None
+        return Server(federation, channel, seed=seed, own_combine=own_combine, device=device)
     if party.name == DEALER:
         from vfgnn.parties.dealer import Dealer
 
         return Dealer(federation, channel, seed=seed)
     if data.holding is None:
         raise ConfigError("a holder without data", expected="[data] holding = ... in party.toml")
-    own = _own_module(party) if federation.settings.gnn == "own" else None
+    own = _own_code(party, "gnn") if federation.settings.gnn == "own" else None
+    mechanism = None if party.mechanism is None else load_module(party.mechanism)
     if data.labels is None:
         from vfgnn.parties.holder import Holder
 
-        return Holder(federation, channel, data.holding, seed=seed, own_module=own, device=device, ledger=ledger)
+        return Holder(
+            federation,
+            channel,
+            data.holding,
+            seed=seed,
+            own_module=own,
+            own_mechanism=mechanism,
+            device=device,
+            ledger=ledger,
+        )
     from vfgnn.parties.label_holder import LabelHolder
 
     return LabelHolder(
@@ -232,6 +244,7 @@ def make_party(
         data.labels,
         seed=seed,
         own_module=own,
+        own_mechanism=mechanism,
         device=device,
         on_epoch=on_epoch,
         ledger=ledger,
@@ -251,7 +264,15 @@ def _stated(federation: Federation, party: PartyFile, data: OwnData, ledger: "Le
 
     edges = None if data.holding is None else len(pairs_of(data.holding.edge_index))
     spent = None if ledger is None else ledger.releases
-    return statement(federation, spent=spent, edges=edges, labels=party.name == federation.label_holder)
+    rows = None if party.mechanism is None else _own_rows(federation, party.mechanism)
+    return statement(federation, spent=spent, edges=edges, labels=party.name == federation.label_holder, rows=rows)
+
+
+def _own_rows(federation: Federation, mechanism: str) -> "OwnRows":
+    from vfgnn.privacy.publishing import own_row_mechanism
+
+    settings = federation.settings
+    return own_row_mechanism(load_module(mechanism), settings.privacy, settings.epochs, settings.dim)
 
 
 def seal(log: MessageLog, party: PartyFile) -> None:
@@ -289,8 +310,8 @@ def _seed(party: PartyFile) -> bytes:
     return randomness.derive_key(randomness.insecure_seed(party.insecure_seed), "party", party.name)
 
 
-def _own_module(party: PartyFile) -> "OwnModule":
+def _own_code(party: PartyFile, setting: str) -> Own:
     """The user's own class, named in its own party file; a public file never makes anybody run code."""
     if party.module is None:
-        raise ConfigError('gnn = "own" needs a module', expected="module = 'package.module:Class' in party.toml")
+        raise ConfigError(f'{setting} = "own" needs a module', expected="module = 'package.module:Class' in party.toml")
     return load_module(party.module)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -47,7 +47,8 @@ class LocalProcesses:
     local: LocalFederation
     wrap: Callable[[str], Sequence[str]] = lambda name: ()  # what a party's command is put behind, e.g. a namespace
     names: Sequence[str] = ()  # only these, if any are given
-    command: Sequence[str] = VFGNN  # what is given the two files
+    command: Sequence[str] = VFGNN  # what is given the two files, and
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # a party's own options
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
     _offsets: dict[str, int] = field(default_factory=dict)  # how far each log was read
@@ -69,7 +70,7 @@ class LocalProcesses:
         command = [*self.command, str(self.local.federation_toml), str(home / "party.toml")]
         with (home / "output.txt").open("ab") as output:
             self.children[name] = subprocess.Popen(  # noqa: S603 (our own program, our own files)
-                [*self.wrap(name), *command, "--with-parent"],
+                [*self.wrap(name), *command, *self.words.get(name, ()), "--with-parent"],
                 stdin=subprocess.PIPE,  # closes when this process ends, and so ends the child
                 stdout=output,
                 stderr=output,

@@ -12,32 +12,21 @@ from torch_geometric.data import Data
 
 from vfgnn import randomness
 from vfgnn.config import Federation, HolderShape, Preset, Settings, make_federation
-from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
-from vfgnn.data.partition import EdgeSplit, holder_names, partition
-from vfgnn.errors import DataError
+from vfgnn.data.partition import EdgeSplit, holder_names
+from vfgnn.errors import ConfigError
 from vfgnn.model.central import CentralTraining
-from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.leak_meter import LeakMeter, meter
 from vfgnn.privacy.input_perturbation import pairs_of
 from vfgnn.privacy.ledger import Release
+from vfgnn.privacy.publishing import RowNoise, own_row_mechanism
 from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.run import federation as notebook
 from vfgnn.run.device import choose_device
+from vfgnn.run.module import Own, OwnCode, chosen, load_module
 
 Hear = Callable[[str], Callable[[EpochMetrics], None]]
-
-
-def split_labels(data: Data) -> Labels:
-    """The label holder's part of a PyG `Data`."""
-    for name in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"):
-        if data.get(name) is None:
-            what = "labels missing" if name == "y" else f"{name} missing"
-            raise DataError(what, expected=f"a PyG Data with {name}", hint="add it, or use a data set that has it")
-    y = data.y.reshape(-1).long()
-    rows = [data[f"{part}_mask"].nonzero()[:, 0] for part in ("train", "val", "test")]
-    classes = int(y.max()) + 1 if len(y) else 0
-    return Labels(y=y, train=rows[0], val=rows[1], test=rows[2], classes=max(classes, 2))
 
 
 def federation_of(
@@ -123,47 +112,54 @@ class Scenario:
     seed: int
     changed: Mapping[str, object]  # settings that differ from the preset's
     settings: Settings
-    own: OwnModule | None
+    code: OwnCode
     device: torch.device
+    names: tuple[str, ...]
     whole: Holding
     labels: Labels
     holdings: tuple[Holding, ...]
 
     @staticmethod
     def of(
-        data: Data | str,
+        data: Data | str | notebook.Federation,
         *,
-        holders: int,
         preset: str,
         seed: int,
         overrides: Mapping[str, object],
-        gnn: OwnModule | str | None = None,
+        holders: int | None = None,
+        gnn: Own | str | None = None,
+        combine: Own | str | None = None,
+        mechanism: Own | str | None = None,
         proportions: Sequence[float] | None = None,
         edge_proportions: Sequence[float] | None = None,
         edge_split: EdgeSplit = "undirected",
         device: str = "cpu",
         data_dir: Path | None = None,
     ) -> "Scenario":
-        """Load (if `data` is a name), check and split."""
-        name = data if isinstance(data, str) else "your data"
+        """Load (if `data` is a name), check and split (if it is not a federation already)."""
         where, presets, changed = choose_device(device), Preset(preset), dict(overrides)
-        if gnn is not None:
-            changed["gnn"] = "own" if callable(gnn) else gnn
-        settings = presets.settings(dataset=name, overrides=changed)
-        graph = datasets.load(data, data_dir) if isinstance(data, str) else data
-        labels = split_labels(graph)
-        whole = Holding(x=graph.x, edge_index=graph.edge_index)
-        holdings = partition(
-            whole.x,
-            whole.edge_index,
-            holders=holders,
-            seed=seed,
-            proportions=proportions,
-            edge_proportions=edge_proportions,
-            edge_split=edge_split,
+        (how_gnn, own_gnn), (how_combine, own_combine) = chosen(gnn), chosen(combine)
+        changed |= {key: how for key, how in (("gnn", how_gnn), ("combine", how_combine)) if how is not None}
+        if not isinstance(data, notebook.Federation):
+            presets.settings(overrides=changed)  # a wrong key is told before a graph is loaded
+            data = notebook.Federation.split(
+                data,
+                holders=2 if holders is None else holders,
+                seed=seed,
+                proportions=proportions,
+                edge_proportions=edge_proportions,
+                edge_split=edge_split,
+                data_dir=data_dir,
+            )
+        elif (holders, proportions, edge_proportions, edge_split) != (None, None, None, "undirected"):
+            raise ConfigError("a federation is split already", expected="no holders, proportions or edge_split")
+        settings = presets.settings(dataset=data.title, overrides=changed)
+        own_mechanism = load_module(mechanism) if isinstance(mechanism, str) else mechanism
+        code = OwnCode(own_gnn, own_combine, own_mechanism)
+        names, holdings = data.names, data.holdings
+        return Scenario(
+            data.title, presets, seed, changed, settings, code, where, names, data.whole, data.labels, holdings
         )
-        own = gnn if callable(gnn) else None
-        return Scenario(name, presets, seed, changed, settings, own, where, whole, labels, tuple(holdings))
 
     @staticmethod
     def hearing(on_epoch: Callable[[str, EpochMetrics], None] | None) -> Hear:
@@ -172,17 +168,24 @@ class Scenario:
 
     def compare(self, hear: Hear) -> tuple[dict[str, Outcome], Outcome]:
         """Each holder alone, and everything pooled."""
-        names = holder_names(len(self.holdings))
         isolated = {
             f"{who} alone": self._central("isolated", holding, hear(f"{who} alone"))
-            for who, holding in zip(names, self.holdings, strict=True)
+            for who, holding in zip(self.names, self.holdings, strict=True)
         }
         return isolated, self._central("pooled", self.whole, hear("joint"))
 
     def _central(self, tuned_as: str, holding: Holding, hear: Callable[[EpochMetrics], None]) -> Outcome:
         settings = self.preset.settings(dataset=self.dataset, model=tuned_as, overrides=self.changed)
-        root = randomness.insecure_seed(self.seed)
-        return CentralTraining(holding, self.labels, settings, seed=root, own=self.own, device=self.device).train(hear)
+        training = CentralTraining(
+            holding,
+            self.labels,
+            settings,
+            seed=randomness.insecure_seed(self.seed),
+            own=self.code.gnn,
+            own_combine=self.code.combine,
+            device=self.device,
+        )
+        return training.train(hear)
 
     def result(
         self,
@@ -217,8 +220,13 @@ class Scenario:
 
     def stated(self, spent: Sequence[Release] | None = None) -> Statement:
         """What the privacy settings mean for the label holder: before the run, or with what its ledger says."""
-        federation = federation_of(self.holdings, self.labels, self.settings)
-        return statement(federation, spent=spent, edges=len(pairs_of(self.holdings[0].edge_index)))
+        federation = federation_of(self.holdings, self.labels, self.settings, self.names)
+        edges = len(pairs_of(self.holdings[0].edge_index))
+        return statement(federation, spent=spent, edges=edges, rows=self._own_rows())
+
+    def _own_rows(self) -> RowNoise | None:
+        settings, own = self.settings, self.code.mechanism
+        return None if own is None else own_row_mechanism(own, settings.privacy, settings.epochs, settings.dim)
 
     def _leak_meters(self, federation: Federation, outcome: Outcome) -> tuple[LeakMeter, ...]:
         """What each holder would read off its own meter at the end of this run."""

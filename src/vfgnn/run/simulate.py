@@ -19,12 +19,16 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import ConfigError
 from vfgnn.model.cg1_edges import OwnModule
+from vfgnn.model.cg2_server import OwnCombine
 from vfgnn.parties import loop
 from vfgnn.parties.dealer import Dealer
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.label_holder import LabelHolder
 from vfgnn.parties.server import Server
+from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.run import federation as notebook
+from vfgnn.run.module import OwnCode
 from vfgnn.run.scenario import Scenario, SimulationResult, federation_of
 
 IN_ONE_PROCESS: dict[str, object] = {"joint_layer": "insecure_clear"}
@@ -81,7 +85,7 @@ def build(
     settings: Settings,
     *,
     seed: int,
-    own: OwnModule | None = None,
+    code: OwnCode | None = None,
     device: torch.device | None = None,
     on_epoch: Callable[[EpochMetrics], None] | None = None,
     network: InMemoryNetwork | None = None,
@@ -90,7 +94,7 @@ def build(
     """Make the parties; the first holder has the labels. `seed` is public here, so nothing is secret."""
     federation = federation_of(holdings, labels, settings, names)
     names = federation.holder_names
-    network = network or InMemoryNetwork()
+    network, code = network or InMemoryNetwork(), code or OwnCode()
 
     def seed_of(party: str) -> bytes:
         return randomness.derive_key(randomness.insecure_seed(seed), "party", party)
@@ -101,26 +105,37 @@ def build(
         holdings[0],
         labels,
         seed=seed_of(names[0]),
-        own_module=own,
+        own_module=code.gnn,
+        own_mechanism=code.mechanism,
         device=device,
         on_epoch=on_epoch,
     )
     others = [
-        Holder(federation, network.channel(name), holding, seed=seed_of(name), own_module=own, device=device)
+        Holder(
+            federation,
+            network.channel(name),
+            holding,
+            seed=seed_of(name),
+            own_module=code.gnn,
+            own_mechanism=code.mechanism,
+            device=device,
+        )
         for name, holding in zip(names[1:], holdings[1:], strict=True)
     ]
-    server = Server(federation, network.channel(SERVER), seed=seed_of(SERVER), device=device)
+    server = Server(federation, network.channel(SERVER), seed=seed_of(SERVER), own_combine=code.combine, device=device)
     dealer = Dealer(federation, network.channel(DEALER), seed=seed_of(DEALER)) if federation.dealt else None
     return SimulatedFederation(federation, (label_holder, *others), label_holder, server, dealer, network)
 
 
 def simulate(
-    data: Data | str,
+    data: Data | str | notebook.Federation,
     *,
-    holders: int = 2,
+    holders: int | None = None,
     preset: str = "best",
     seed: int = 0,
     gnn: OwnModule | str | None = None,
+    combine: OwnCombine | str | None = None,
+    mechanism: OwnMechanism | str | None = None,
     proportions: Sequence[float] | None = None,
     edge_proportions: Sequence[float] | None = None,
     edge_split: EdgeSplit = "undirected",
@@ -133,9 +148,11 @@ def simulate(
 ) -> SimulationResult:
     """Split a graph over holders, train the federation in this process, and compare.
 
-    `data` is a PyG `Data` with masks, or the name of a benchmark; `gnn` one of ours by name, or your own;
-    `overrides` are settings by name (`combine="mean"`, `epochs=50`, `privacy={"edge_epsilon": 8}`). `on_epoch` hears of
-    every epoch of every model, `on_scenario` of what is about to be trained.
+    `data` is a PyG `Data` with masks or the name of a benchmark, for 2 `holders` unless you say otherwise, or a
+    `Federation` of holders' own graphs. `gnn` and `combine` are ours by name, or your own: a class or its import path;
+    `mechanism` is your own noise on rows in the place of the Gaussian one (docs/python.md). `overrides` are settings by
+    name (`epochs=50`, `privacy={"edge_epsilon": 8}`). `on_epoch` hears of every epoch of every model, `on_scenario` of
+    what is about to be trained.
     """
     scenario = Scenario.of(
         data,
@@ -143,6 +160,8 @@ def simulate(
         preset=preset,
         seed=seed,
         gnn=gnn,
+        combine=combine,
+        mechanism=mechanism,
         proportions=proportions,
         edge_proportions=edge_proportions,
         edge_split=edge_split,
@@ -158,9 +177,10 @@ def simulate(
         scenario.labels,
         scenario.settings,
         seed=seed,
-        own=scenario.own,
+        code=scenario.code,
         device=scenario.device,
         on_epoch=hear("federated"),
+        names=scenario.names,
     )
     began = time.perf_counter()
     outcome = federation.train()

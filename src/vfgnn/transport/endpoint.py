@@ -1,15 +1,15 @@
 """Where a party is met: it listens, it dials, and the first thing either side says is a hello.
 
 Before anything of a run is sent, both sides know that the other's certificate is the one the federation file lists
-under its name, that it speaks the same protocol, and that its federation file is the same, field by field. Whoever
-finds a difference says so to the other in the close reason.
+under its name, that they speak a version of the protocol in common, and that its federation file is the same, field by
+field. Whoever finds a difference says so to the other in the close reason.
 """
 
 import asyncio
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,7 +73,7 @@ class Endpoint:
     party: PartyFile
     refused: Callable[[str | None, str], None] = lambda who, why: None  # told of callers that were turned away
     program: str = __version__
-    protocol: int = wire.PROTOCOL
+    protocols: tuple[int, ...] = wire.PROTOCOLS
     clock: Callable[[], float] = time.time
     session: str = field(default_factory=lambda: new_seed().hex()[:16])
     run: str | None = None  # of the checkpoints that this party has, and
@@ -225,7 +225,8 @@ class Endpoint:
         Reveals: to `peer`, the federation file as this party has it, its versions and its clock.
         """
         ours = wire.Hello(
-            protocol=self.protocol,
+            protocol=max(self.protocols),
+            protocols=self.protocols if len(self.protocols) > 1 else (),
             program=self.program,
             sender=self.me,
             receiver=peer,
@@ -250,15 +251,10 @@ class Endpoint:
         return self.check_hello(theirs, peer)
 
     def check_hello(self, text: str | bytes, peer: str) -> wire.Hello:
-        """Refuse another protocol, another name or another federation file."""
+        """Refuse a peer without a version in common, another name or another federation file."""
         version = wire.decode_version(text, sender=peer)
-        if version.protocol != self.protocol:
-            raise PeerRefused(
-                f"{peer} speaks protocol {version.protocol}, {self.me} speaks {self.protocol}",
-                expected=f"protocol {self.protocol} (vfgnn {self.program})",
-                got=f"protocol {version.protocol} (vfgnn {version.program})",
-                hint="install the same version of vfgnn at all parties",
-            )
+        if wire.highest_common(self.protocols, version.spoken) is None:
+            raise self._other_protocol(peer, version)
         hello = wire.decode(text, sender=peer)
         if not isinstance(hello, wire.Hello) or (hello.sender, hello.receiver) != (peer, self.me):
             raise PeerRefused(f"{peer} says hello in another name", expected=f"from {peer} to {self.me}")
@@ -273,6 +269,22 @@ class Endpoint:
                 hint="agree on one file and copy it to all parties",
             )
         return hello
+
+    def _other_protocol(self, peer: str, theirs: wire.Version) -> PeerRefused:
+        ours_newer = max(self.protocols) > max(theirs.spoken)
+        behind, newer = (peer, self.program) if ours_newer else (self.me, theirs.program)
+        return PeerRefused(
+            f"{peer} speaks {named(theirs.spoken)}, {self.me} speaks {named(self.protocols)}",
+            expected=f"a version in common with {named(self.protocols)} (vfgnn {self.program} at {self.me})",
+            got=f"{named(theirs.spoken)} (vfgnn {theirs.program} at {peer})",
+            hint=f"install the same version of vfgnn at all parties: {newer} at {behind}, or one that speaks both",
+        )
+
+
+def named(protocols: Iterable[int]) -> str:
+    """For people."""
+    found = [str(one) for one in sorted(protocols)]
+    return f"protocol {found[0]}" if len(found) == 1 else f"protocols {', '.join(found[:-1])} and {found[-1]}"
 
 
 def _may_pass(error: InvalidHandshake) -> bool:

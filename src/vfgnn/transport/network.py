@@ -26,8 +26,8 @@ from vfgnn.errors import (
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
 from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, cancel, goodbye_code
-from vfgnn.transport.endpoint import LATER, RUN, Endpoint, NotThere
-from vfgnn.transport.wire import Start
+from vfgnn.transport.endpoint import LATER, RUN, Endpoint, NotThere, named
+from vfgnn.transport.wire import Start, highest_common
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
 LINGER_S = 3.0  # for the other peers of a party that cannot start
@@ -63,6 +63,13 @@ class Network:
         self._thread.start()
         self._wait_for_peers(wait_s, key)
         start = self._decide() if self._leader is None else self._leader.wait_for_start(wait_s)
+        if start.protocol not in self._endpoint.protocols:
+            raise PeerRefused(
+                "the label holder names a version that this party does not speak",
+                expected=named(self._endpoint.protocols),
+                got=named([start.protocol]),
+                hint="install the same version of vfgnn at all parties",
+            )
         for link in self._links.values():
             link.begin(start)
         return start
@@ -123,7 +130,7 @@ class Network:
 
     def _decide(self) -> Start:
         """Label holder: go on from the last step that all have, or begin a run."""
-        endpoint = self._endpoint
+        endpoint, protocol = self._endpoint, self._common_protocol()
         known = {endpoint.me: (endpoint.run, set(endpoint.steps))}
         for peer, link in self._links.items():
             if link.hello is not None:
@@ -135,9 +142,9 @@ class Network:
         )
         common = set.intersection(*(steps for _, steps in known.values()))
         if len(runs) == 1 and common:
-            return Start(run=runs.pop(), start=fresh, step=max(common))
+            return Start(run=runs.pop(), start=fresh, step=max(common), protocol=protocol)
         if furthest < endpoint.file.checkpoint_every:  # nobody has written anything that would be lost
-            return Start(run=fresh, start=fresh, step=0)
+            return Start(run=fresh, start=fresh, step=0, protocol=protocol)
         have = "; ".join(f"{who}: {_shown(run, steps)}" for who, (run, steps) in known.items())
         often = Counter(run for run, _ in known.values()).most_common(1)[0][0]
         odd = [who for who, (run, _) in known.items() if run != often]
@@ -148,6 +155,20 @@ class Network:
             got=have,
             hint=f"restore the run folder of {behind}, or start all parties with --fresh to begin a new run",
         )
+
+    def _common_protocol(self) -> int:
+        """Label holder, who hears everybody: the highest version that all speak; so far only pairs have compared."""
+        spoken = {self._endpoint.me: self._endpoint.protocols}
+        spoken |= {peer: link.hello.spoken for peer, link in self._links.items() if link.hello is not None}
+        chosen = highest_common(*spoken.values())
+        if chosen is None:
+            raise PeerRefused(
+                "no version of the protocol is spoken by all parties",
+                expected="one that all have in common",
+                got="; ".join(f"{who}: {named(protocols)}" for who, protocols in spoken.items()),
+                hint="install the same version of vfgnn at all parties",
+            )
+        return chosen
 
     # in the network's thread
 

@@ -1,7 +1,8 @@
 """What travels in the WebSocket between two parties. No pickle: typed headers, and raw little-endian words.
 
     hello    both, first          versions, who, and the whole public federation file
-    start    label holder -> all  the run, the fresh name of this start of it, and the step that all stand at
+    start    label holder -> all  the run, the fresh name of this start of it, the step that all stand at, and the
+                                  version that all speak
     message  a declared message   its header; the payload follows in binary chunks of at most CHUNK bytes
     ack      receiver -> sender   messages up to this number have been used; what is not acked is sent again after a
                                   lost connection, and only `window` messages may be waiting for it
@@ -10,6 +11,7 @@ Headers are JSON text, payloads binary, so neither can be taken for the other.
 """
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Literal, NoReturn
 
 import msgspec
@@ -19,12 +21,16 @@ import torch
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import Declared, Kind
 
-PROTOCOL = 1
-"""Raised with every change of what is sent; parties with different numbers refuse each other."""
+PROTOCOLS = (1,)
+"""The versions of what is sent that this program speaks, in rising order; every change of it is a new one.
+
+A version says what the whole schedule looks like, so one is spoken by all parties of a run: the highest that all of
+them know, named by the label holder."""
 
 CHUNK = 2**20
 MAX_LENGTH = 2**40  # of one dimension, whatever the others are
 MAX_HEADER = 2**20  # of a hello, which carries the federation file
+MAX_PROTOCOLS = 64  # versions in one hello
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
     "float64": torch.float64,
@@ -40,18 +46,25 @@ Name = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 """Of a run or a start; it becomes part of a folder's name."""
 
 
-class Version(msgspec.Struct, frozen=True, tag="hello"):
+class Version(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True, kw_only=True):
     """The part of a hello that every version of the program can read."""
 
-    protocol: int
+    protocol: int  # the highest version that the sender speaks
     program: str
+    protocols: Annotated[tuple[int, ...], msgspec.Meta(max_length=MAX_PROTOCOLS)] = ()  # all of them, if several
+
+    @property
+    def spoken(self) -> tuple[int, ...]:
+        """A program that names a single number speaks just that one."""
+        return self.protocols or (self.protocol,)
 
 
-class Hello(msgspec.Struct, frozen=True, tag="hello", forbid_unknown_fields=True):
-    """Who is there, and what it works with. All of it is public to the parties of the federation."""
+class Hello(Version, frozen=True, tag="hello", omit_defaults=True, kw_only=True):
+    """Who is there, and what it works with. All of it is public to the parties of the federation.
 
-    protocol: int
-    program: str
+    Fields that are not known here are passed over: a newer program may say more, and speak our version all the same.
+    """
+
     sender: str
     receiver: str
     time: float  # seconds since 1970 by the sender's clock
@@ -63,12 +76,13 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", forbid_unknown_fields=True
     federation: dict[str, object]
 
 
-class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True):
+class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True, omit_defaults=True):
     """The label holder's word that all have come."""
 
     run: Name  # stays the same when a run goes on after a kill
     start: Name  # fresh each time: every mask is derived from it
     step: Annotated[int, msgspec.Meta(ge=0)]  # where all stand
+    protocol: int = 1  # the version that all speak
 
 
 class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=True):
@@ -105,6 +119,11 @@ def decode(text: str | bytes, *, sender: str) -> Header:
         return _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         _refuse("a header that cannot be read", "hello, start, message or ack", str(error)[:120], sender)
+
+
+def highest_common(*spoken: Iterable[int]) -> int | None:
+    """The version for several parties, or None."""
+    return max(set.intersection(*map(set, spoken)), default=None)
 
 
 def decode_version(text: str | bytes, *, sender: str) -> Version:
