@@ -32,11 +32,11 @@ def run(local):
     return {name: json.loads((local.run_folder(name) / "run.json").read_text()) for name in local.names}
 
 
-def predict(local, *words):
+def predict(local, *words, all_say=()):
     """All parties at once; the output of the label holder, or what the first that failed said."""
     children = {}
     for name in local.names:
-        own = [str(word) for word in words] if name == local.file.label_holder else []
+        own = [*all_say, *(str(word) for word in words if name == local.file.label_holder)]
         command = [
             sys.executable,
             "-m",
@@ -178,3 +178,30 @@ def test_kills_during_alignment_and_training_change_no_node(tmp_path):
     about = {name: json.loads((local.run_folder(name) / "run.json").read_text()) for name in local.names}
     assert {found["nodes"] for found in about.values()} == {len(shared_ids(local, ("bank", "shop")))}
     assert {found["state"] for found in about.values()} == {"finished"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["individual", "collaborative"])
+def test_ids_that_came_after_training_are_predicted(tmp_path, mode):
+    local = federation_of_tables(
+        tmp_path / "federation", mode=mode, dealer=mode == "collaborative", settings=["accept_h0_leak=true"]
+    )
+    run(local)
+    predict(local, "--out", tmp_path / "before.csv")
+    common = sorted(shared_ids(local, ("bank", "shop")))
+    for name in ("bank", "shop"):
+        with (local.folder / name / "nodes.csv").open("a") as nodes:
+            nodes.write("new-1,4.5,3\nnew-2,-3.0,1\n" + f"new-only-{name},0.0,0\n")
+        with (local.folder / name / "edges.csv").open("a") as edges:
+            edges.write("new-1,new-2\n")  # nobody else's neighbour: all other rows stay what they were
+    write(tmp_path / "ask.csv", ["id"], [[one] for one in [*common, "new-1", "new-2", "new-only-bank"]])
+    predict(local, "--nodes", tmp_path / "ask.csv", "--out", tmp_path / "after.csv", all_say=["--new-nodes"])
+    before, after = rows_of(tmp_path / "before.csv"), rows_of(tmp_path / "after.csv")
+    for one in common:
+        assert float(after[one]["probability of bad"]) == pytest.approx(
+            float(before[one]["probability of bad"]), abs=1e-4
+        )
+    assert after["new-1"]["status"] == after["new-2"]["status"] == OK
+    assert after["new-only-bank"]["status"] == NOT_SHARED
+    predict(local, "--out", tmp_path / "again.csv")  # without --new-nodes: the nodes of training alone
+    assert set(rows_of(tmp_path / "again.csv")) == set(common)

@@ -13,11 +13,15 @@ def predict(
         Path | None, typer.Option(help="Label holder: a table with the ids to predict. Default: all common nodes.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Label holder: where predictions go, .csv or .parquet.")] = None,
+    new_nodes: Annotated[
+        bool, typer.Option("--new-nodes", help="Also ids that came after training; all parties must say it.")
+    ] = False,
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
     """Predict with the model of a finished run. All parties run this; only the label holder learns the predictions.
 
-    Ids that not all holders have get no prediction, and the column `status` says why.
+    Ids that not all holders have get no prediction, and the column `status` says why. New ids are appended to the
+    holders' tables; with --new-nodes they are aligned and predicted without training again.
 
     Example: `vfgnn predict federation.toml party.toml --nodes ask.csv --out predictions.csv`
     """
@@ -37,7 +41,7 @@ def predict(
         raise ConfigError(f"{own.name} cannot predict so", expected=wanted)
     if out is not None:
         check_out(out)
-    table = Predictor(file, own).predict(wanted_ids(own, nodes))
+    table = Predictor(file, own, new_nodes=new_nodes).predict(wanted_ids(own, nodes))
     if table is None or out is None:
         typer.echo("done; the label holder has the predictions")
         return

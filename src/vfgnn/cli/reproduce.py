@@ -161,6 +161,24 @@ def all_parts(
         docs.write_text(make_markdown(found, docs.with_suffix("")))
 
 
+@app.command("new-nodes")
+def new_nodes(
+    seeds: Seeds = 5,
+    run_dir: RunDir = RUNS,
+    workers: Workers = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+    markdown: Markdown = None,
+) -> None:
+    """Beyond the paper: a tenth of Cora's nodes come after training; accuracy on them, beside a model that had them.
+
+    Example: `vfgnn reproduce new-nodes --seeds 5 --json new_nodes.json`
+    """
+    from vfgnn.experiments import parts
+
+    _reproduce(parts.with_new_nodes(seeds), seeds, run_dir, workers, data_dir, json, markdown)
+
+
 def _train(
     console: "Console", notes: "Mapping[Task, str]", run_dir: Path, data_dir: Path | None, workers: int | None
 ) -> "dict[Task, TaskResult]":

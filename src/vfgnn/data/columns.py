@@ -184,33 +184,39 @@ def demand(path: Path, there: Collection[str], names: Collection[str]) -> None:
     )
 
 
-def features(column: Column, columns: Columns) -> Block:
-    """What one column of the node table gives."""
+def features(column: Column, columns: Columns, fitted: int | None = None) -> Block:
+    """What one column of the node table gives.
+
+    `fitted`: mean, deviation and words are those of so many first rows (a trained model's); None: of all.
+    """
     kind = column.values.type
     if column.name == "" or column.name.startswith("__index_level_"):
         raise DataError("a column without a name", where=column.where, hint=f"write no index, or {AS_DROPPED}")
     if column.name in columns.categories:
         return _one_hot(column, columns.categories[column.name])
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _one_hot(column, _vocabulary(column, columns.most_categories))
+        return _one_hot(column, _vocabulary(column, columns.most_categories, fitted))
     if pa.types.is_temporal(kind):
         column.refuse_type("dates and times are no features", expected="numbers or text", hint=AS_NUMBERS)
-    return _numeric(column, columns.missing)
+    return _numeric(column, columns.missing, fitted)
 
 
-def _numeric(column: Column, missing: Missing) -> Block:
+def _numeric(column: Column, missing: Missing, fitted: int | None) -> Block:
     numbers = column.numbers()
     gaps = np.isnan(numbers)
     if missing == "refuse":
         column.refuse(gaps, "missing numbers", expected="none", hint='fill them in, or set missing = "mean"')
-    blocks = [standardised(numbers, zero=missing == "zero")] + [gaps] * bool(gaps.any())
+    blocks = [standardised(numbers, zero=missing == "zero", fitted=fitted)] + [gaps] * bool(gaps[:fitted].any())
     names = [column.name, f"{column.name} missing"]
     return names[: len(blocks)], np.column_stack(blocks).astype(np.float32)
 
 
-def standardised(numbers: Floats, *, zero: bool = False) -> Floats:
-    """(x - mean) / standard deviation (population) of what is there; a gap counts as the mean, or as 0."""
-    present = numbers[~np.isnan(numbers)]
+def standardised(numbers: Floats, *, zero: bool = False, fitted: int | None = None) -> Floats:
+    """(x - mean) / standard deviation (population) of what is there; a gap counts as the mean, or as 0.
+
+    `fitted`: mean and deviation are those of so many first rows; None: of all.
+    """
+    present = numbers[:fitted][~np.isnan(numbers[:fitted])]
     if len(present) == 0 or present.min() == present.max():
         return np.zeros_like(numbers)
     largest = np.abs(present).max()  # divided by first, so that no square overflows
@@ -220,8 +226,8 @@ def standardised(numbers: Floats, *, zero: bool = False) -> Floats:
     return np.asarray((filled - mean) / present.std(), dtype=np.float64)
 
 
-def _vocabulary(column: Column, most: int) -> tuple[str, ...]:
-    words = pc.unique(column.text()).drop_null()
+def _vocabulary(column: Column, most: int, fitted: int | None) -> tuple[str, ...]:
+    words = pc.unique(column.text().slice(0, fitted)).drop_null()
     if len(words) > most:
         raise DataError(
             "a text column with too many different words",

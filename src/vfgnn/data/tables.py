@@ -80,8 +80,11 @@ class LabelTable:
         return f"LabelTable(classes={len(self.classes)}, {parts}, unknown={self.unknown})"
 
 
-def read_nodes(path: Path, columns: Columns) -> NodeTable:
-    """The node table: ids and standardised features."""
+def read_nodes(path: Path, columns: Columns, *, fitted: int | None = None) -> NodeTable:
+    """The node table: ids and standardised features.
+
+    `fitted`: with the means, deviations and words of so many first rows, as a trained model knows them.
+    """
     there = header(path)
     demand(path, there, [columns.id, *columns.drop, *columns.categories])
     wanted = [columns.id, *(name for name in there if name not in (columns.id, *columns.drop))]
@@ -90,7 +93,7 @@ def read_nodes(path: Path, columns: Columns) -> NodeTable:
     names: list[str] = []
     blocks = [np.zeros((len(ids), 0), dtype=np.float32)]
     for name in list(table):
-        of_column, block = features(table.pop(name), columns)
+        of_column, block = features(table.pop(name), columns, fitted)
         names += of_column
         blocks.append(block)
     return NodeTable(ids=ids, x=torch.from_numpy(np.concatenate(blocks, axis=1)), names=tuple(names))

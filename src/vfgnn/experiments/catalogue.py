@@ -6,7 +6,7 @@ Figures are the paper's own (Table 2, accuracy on test nodes).
 from dataclasses import dataclass
 from typing import Literal
 
-Where = Literal["federated", "isolated", "pooled", "secure_gnn"]
+Where = Literal["federated", "isolated", "pooled", "secure_gnn", "transductive", "inductive"]
 
 
 @dataclass(frozen=True)

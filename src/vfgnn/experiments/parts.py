@@ -8,7 +8,7 @@ privacy       Q6, Table 5                      aggregators, modes, sensitivity: 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vfgnn.experiments import baseline, privacy, studies, tables
+from vfgnn.experiments import baseline, new_nodes, privacy, studies, tables
 from vfgnn.experiments.catalogue import Model
 from vfgnn.experiments.runner import Task, TaskResult
 from vfgnn.experiments.tables import TableRow
@@ -44,6 +44,12 @@ def noised(seeds: int) -> Part:
     tasks = privacy.privacy_tasks(seeds)
     notes = {task: f"{cell.model} {cell.epsilon:g}" for task, cell in tasks.items()}
     return Part("privacy", notes, lambda results: privacy.privacy_rows(tasks, results))
+
+
+def with_new_nodes(seeds: int) -> Part:
+    """Nodes that come after training; not in the paper, and not part of its reproduction."""
+    tasks = new_nodes.new_node_tasks(seeds)
+    return Part("new nodes", tasks, lambda results: new_nodes.new_node_rows(tasks, results))
 
 
 def study(name: str, seeds: int) -> Part:

@@ -23,6 +23,7 @@ from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.experiments.catalogue import Where
+from vfgnn.experiments.held_out import train_held_out
 from vfgnn.model.central import CentralTraining
 from vfgnn.run.federation import split_labels
 from vfgnn.run.secure_gnn import train_secure_gnn
@@ -97,6 +98,9 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
         outcome = build(holdings, labels, settings, seed=task.seed).train()
     elif task.where == "secure_gnn":
         outcome = train_secure_gnn(holdings, labels, settings, seed=task.seed, layer_rate=layer_rate)
+    elif task.where in ("transductive", "inductive"):
+        inductive = task.where == "inductive"
+        outcome = train_held_out(holdings, labels, settings, seed=task.seed, inductive=inductive)
     else:
         whole = Holding(x=data.x, edge_index=data.edge_index)
         holding = whole if task.holder is None else holdings[task.holder]

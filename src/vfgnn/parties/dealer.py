@@ -16,7 +16,7 @@ from vfgnn.messages import Kind
 from vfgnn.mpc.correlations import Direction, Masks
 from vfgnn.mpc.dealing import Dealt
 from vfgnn.parties.loop import Decision
-from vfgnn.parties.schedule import Rows, Step
+from vfgnn.parties.schedule import NEW_NODES, Rows, Step
 
 Corrections = dict[tuple[str, Direction], torch.Tensor]
 
@@ -49,6 +49,11 @@ class Dealer:
 
     def exchange_edges(self) -> None:
         """Nothing: edges, noised or not, are among the holders."""
+
+    def embed_anew(self) -> None:
+        """Seeds and corrections, as for a run of one refresh. Reveals: what `set_up` and `forward` do."""
+        self.set_up()
+        self.forward(NEW_NODES)
 
     def forward(self, step: Step) -> None:
         """The corrections of this step's refresh, computed ahead.

@@ -239,6 +239,16 @@ class Holder:
         self.features.restore(self._best)
         self.modules.load_state_dict(self._best_weights)
 
+    def embed_anew(self) -> None:
+        """h0 of all nodes, some of them new: X' W with the trained W = a W_0 - X^T Q.
+
+        Q is 0 at the new nodes, so X'^T Q' = X^T Q: the joint layer's own setup and one refresh, over more rows.
+        Reveals: h0 of all nodes to the holders with edges, once more.
+        """
+        self.features.set_up()
+        if self.federation.settings.trained_joint_epochs:
+            self.features.embed(refresh=True, trained=False)
+
     def predict(self) -> None:
         """CG1 for all nodes.
 

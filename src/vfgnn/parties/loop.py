@@ -72,6 +72,9 @@ class Party(Protocol):
     def restore_best(self) -> None:
         """Go back to the remembered weights."""
 
+    def embed_anew(self) -> None:
+        """This role's part of h0 over nodes that were not there in training (collaborative mode)."""
+
     def predict(self) -> None:
         """This role's part of a forward pass over all nodes."""
 
@@ -126,6 +129,17 @@ def train(party: Party, *, begin: int = 0, watch: Watch | None = None, messages:
         _end(party)
     finally:
         party.close()
+
+
+def predict(party: Party, *, new_nodes: bool = False) -> None:
+    """All nodes, with the weights that were loaded; `new_nodes`: some of them were not there in training."""
+    federation, channel = party.federation, party.channel
+    if new_nodes and federation.collaborative:
+        channel.enter("new nodes", schedule.new_node_messages(federation))
+        party.embed_anew()
+    channel.enter("predict", schedule.predict_messages(federation))
+    party.predict()
+    channel.finish()
 
 
 def _end(party: Party) -> None:

@@ -4,6 +4,7 @@
     edges      noised edge lists among the holders (`publish_noised_edges`)
     forward t  joint refresh; published rows; z_L; the label holder's decision
     backward t dL/dz_L; the gradient of each holder's own rows
+    new nodes  h0 over nodes that were not there in training, before a prediction
     predict    published rows and z_L of all nodes, from the best epoch's weights
     end        all say that they have what they need, then all may go
 
@@ -36,6 +37,10 @@ class Step:
     trains_joint: bool  # they will move in this step
     evaluates: bool
     last: bool
+
+
+NEW_NODES = Step(number=0, refresh=True, trains_joint=False, evaluates=False, last=True)
+"""In the place of a step where h0 is computed for a prediction alone."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +182,12 @@ def predict_messages(federation: Federation) -> list[Declared]:
     shape = (federation.nodes, federation.hidden_dim)
     hidden = Declared(Kind.HIDDEN_EVALUATED, SERVER, federation.label_holder, federation.settings.dtype, shape)
     return [*_published(federation, federation.nodes), hidden]
+
+
+def new_node_messages(federation: Federation) -> list[Declared]:
+    """h0 of all nodes, some of them new, from the trained shared weights."""
+    refresh = joint_refresh(federation) if federation.settings.trained_joint_epochs else []
+    return joint_setup(federation) + refresh
 
 
 def end_step(federation: Federation) -> int:

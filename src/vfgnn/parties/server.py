@@ -59,6 +59,9 @@ class Server:
     def exchange_edges(self) -> None:
         """Nothing: edges, noised or not, are among the holders."""
 
+    def embed_anew(self) -> None:
+        """Nothing: h0 is among the holders."""
+
     def forward(self, step: Step) -> None:
         """CG2 with dropout for the training rows, without it for the validation rows.
 

@@ -6,6 +6,7 @@ longer have them in the same rows are refused.
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -56,24 +57,33 @@ def align(file: FederationFile, name: str, channel: Channel, data: OwnData) -> t
 
 def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) -> None:
     """Write down which nodes this run has."""
-    order = "" if data.tables is None else data.tables.digest(rows)
+    about: dict[str, object] = {"run": run, "nodes": nodes}
+    if data.tables is not None:
+        about |= {"order": data.tables.digest(rows), "table_rows": len(data.tables.nodes.ids)}
     temporary = folder / f"{KEPT}.tmp"
-    save_file(
-        {"rows": rows.contiguous()}, temporary, {"vfgnn": json.dumps({"run": run, "nodes": nodes, "order": order})}
-    )
+    save_file({"rows": rows.contiguous()}, temporary, {"vfgnn": json.dumps(about)})
     temporary.replace(folder / KEPT)
+
+
+def fitted_rows(folder: Path) -> int | None:
+    """How many rows this holder's node table had when the run began: features are standardised by these."""
+    about, _ = _read(folder / KEPT)
+    return about.get("table_rows")
+
+
+def _read(path: Path) -> tuple[dict[str, Any], torch.Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return json.loads((file.metadata() or {}).get("vfgnn", "{}")), file.get_tensor("rows").clone()
+    except (OSError, ValueError, SafetensorError) as error:
+        got = str(error).splitlines()[0]
+        raise CheckpointRefused("the nodes of this run cannot be read", got=got, where=str(path)) from None
 
 
 def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tensor]:
     """The nodes that the run began with, found again in this holder's tables."""
     path = folder / KEPT
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("vfgnn", "{}"))
-            rows = file.get_tensor("rows").clone()
-    except (OSError, ValueError, SafetensorError) as error:
-        got = str(error).splitlines()[0]
-        raise CheckpointRefused("the nodes of this run cannot be read", got=got, where=str(path)) from None
+    about, rows = _read(path)
     if about.get("run") != run:
         raise CheckpointRefused(
             "the nodes of another run", expected=str(run), got=str(about.get("run")), where=str(path)
@@ -84,7 +94,7 @@ def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tenso
         if not there or tables.digest(rows) != about["order"]:
             raise CheckpointRefused(
                 "the tables have changed since this run began",
-                expected="the same ids in the same rows, the same columns and the same classes",
+                expected="the same ids in the same rows, new ones after them, the same columns and the same classes",
                 where=str(path),
                 hint="restore the table, or begin a new run with --fresh at all parties",
             )

@@ -72,8 +72,11 @@ class OwnData:
     tables: OwnTables | None = None
 
 
-def load_data(file: FederationFile, party: PartyFile) -> OwnData:
-    """A holder's own files, held against what the federation file declares of it."""
+def load_data(file: FederationFile, party: PartyFile, *, fitted: int | None = None) -> OwnData:
+    """A holder's own files, held against what the federation file declares of it.
+
+    `fitted`: how many rows its node table had when the model was trained, where there is one.
+    """
     federation, data = file.federation("load"), party.data
     if party.name in (SERVER, DEALER):
         if data is not None:
@@ -92,7 +95,7 @@ def load_data(file: FederationFile, party: PartyFile) -> OwnData:
             "tables: nodes = ..." if data.nodes is None else "holding = ..., or an [alignment] in the federation file"
         )
         raise ConfigError("data of another kind than the federation file expects", expected=wanted, where="party.toml")
-    return _load_tables(federation, party) if data.holding is None else _load_prepared(federation, party)
+    return _load_tables(federation, party, fitted) if data.holding is None else _load_prepared(federation, party)
 
 
 def _load_prepared(federation: Federation, party: PartyFile) -> OwnData:
@@ -120,14 +123,14 @@ def columns_of(party: PartyFile) -> "Columns":
         raise explain(error, "[data.columns] in party.toml", Columns) from None
 
 
-def read_tables(party: PartyFile, *, stratified: bool = True) -> OwnTables:
+def read_tables(party: PartyFile, *, stratified: bool = True, fitted: int | None = None) -> OwnTables:
     """This holder's tables; labels that will be noised are split without regard to their classes."""
     from vfgnn.data import tables
 
     data, columns = party.data, columns_of(party)
     if data is None or data.nodes is None:
         raise ConfigError("no tables", expected="[data] nodes = ... in party.toml")
-    nodes = tables.read_nodes(data.nodes, columns)
+    nodes = tables.read_nodes(data.nodes, columns, fitted=fitted)
     edges = None if data.edges is None else tables.read_edges(data.edges, columns, nodes)
     labels = None
     if data.labels is not None:
@@ -137,8 +140,8 @@ def read_tables(party: PartyFile, *, stratified: bool = True) -> OwnTables:
     return OwnTables(nodes, edges, labels)
 
 
-def _load_tables(federation: Federation, party: PartyFile) -> OwnData:
-    found = read_tables(party, stratified=federation.settings.privacy.label_epsilon is None)
+def _load_tables(federation: Federation, party: PartyFile, fitted: int | None) -> OwnData:
+    found = read_tables(party, stratified=federation.settings.privacy.label_epsilon is None, fitted=fitted)
     shape = next(holder for holder in federation.holders if holder.name == party.name)
     has_edges = found.edges is not None and len(found.edges.source) > 0
     declared = [("features", shape.features, int(found.nodes.x.shape[1])), ("edges", shape.edges, has_edges)]

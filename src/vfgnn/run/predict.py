@@ -3,6 +3,9 @@
 Each party loads the state that its run ended with. The holders publish the rows of all nodes, so that nobody sees which
 ones were asked for; z_L goes to the label holder, which writes classes and probabilities of the ids it was asked for.
 Rows that were noised are sent again as they were (parties/holder.py).
+
+New nodes: ids that came after training are aligned with the others' and predicted with the same weights. Holders append
+them to their tables; what was there stays where it was (parties/new_nodes.py).
 """
 
 import json
@@ -18,11 +21,13 @@ import torch
 
 from vfgnn import logs
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import Checkpoints
+from vfgnn.checkpoint import Checkpoints, State
+from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
-from vfgnn.parties import schedule
+from vfgnn.parties import loop, schedule
+from vfgnn.parties.new_nodes import over_more_nodes, places_of, refuse_unfit
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.run import aligning
 from vfgnn.run.own_data import OwnData, columns_of, load_data
@@ -39,6 +44,7 @@ class Predictor:
 
     file: FederationFile
     party: PartyFile
+    new_nodes: bool = False  # align anew; all parties must say the same
 
     def predict(self, ids: pa.Array | None) -> pa.Table | None:
         """At the label holder a table: id, status, class, and a probability for each class."""
@@ -49,22 +55,20 @@ class Predictor:
             party.run_folder / "checkpoints", party=party.name, federation=federation.digest, scheduled=[end]
         )
         _refuse_unfinished(party, kept, end)
-        data, nodes = load_data(file, party), None
-        rows = torch.arange(0)
-        if file.alignment is not None:
-            nodes, rows = aligning.kept(party.run_folder, kept.run, data)
-            data = aligning.over(file, data, rows)
+        if self.new_nodes and file.alignment is None:
+            raise ConfigError("new nodes need ids", expected="tables: [alignment] in the federation file")
+        trained = Trained.load(file, party, kept)
         folder = _new_folder(party.run_folder)
         logs.configure(party.name, file=folder / "log.jsonl", as_json=False)
         log = MessageLog(folder / "messages.jsonl")
-        logits = self._ask(kept, end, data, nodes, log)
+        logits, now = self._ask(kept, end, trained, log)
         seal(log, party)
-        return None if logits is None else self._table(logits, ids, data, rows)
+        return None if logits is None else self._table(logits, ids, now.data, now.rows)
 
     def _ask(
-        self, kept: Checkpoints, end: int, data: OwnData, nodes: int | None, log: MessageLog
-    ) -> torch.Tensor | None:
-        """Reveals: rows of all nodes to the server, z_L of all nodes to the label holder."""
+        self, kept: Checkpoints, end: int, trained: "Trained", log: MessageLog
+    ) -> tuple[torch.Tensor | None, "Trained"]:
+        """Reveals: rows of all nodes to the server, z_L of all nodes to the label holder; what aligning reveals."""
         endpoint = Endpoint(self.file, self.party, run=kept.run, steps=(end,))
         network = Network(endpoint, capacities(self.file, self.party.name), on_event=logs.event)
         privacy = self.file.settings.privacy
@@ -74,19 +78,21 @@ class Predictor:
             if (start.run, start.step) != (kept.run, end):
                 raise ProtocolError("a peer has another model", expected=f"run {kept.run}", got=f"run {start.run}")
             channel = Channel(self.party.name, network, log=log, start=start.start)
-            federation = self.file.federation(start.start, nodes)
-            made = make_party(federation, self.party, channel, data, lambda metrics: None, ledger)
-            made.load(kept.load(end))
-            channel.enter("predict", schedule.predict_messages(federation))
-            made.predict()
-            channel.finish()
+            now, state = trained, kept.load(end)
+            if self.new_nodes:
+                now = trained.aligned_anew(self.file, channel)
+                state = now.extended(state, trained, self.file.federation(start.start, now.nodes))
+            federation = self.file.federation(start.start, now.nodes)
+            made = make_party(federation, self.party, channel, now.data, lambda metrics: None, ledger)
+            made.load(state)
+            loop.predict(made, new_nodes=self.new_nodes)
             made.close()
             network.close()
         except BaseException as error:
             network.close(error)
             raise
         logits: torch.Tensor | None = getattr(made, "logits", None)  # the label holder's
-        return logits
+        return logits, now
 
     def _table(self, logits: torch.Tensor, ids: pa.Array | None, data: OwnData, rows: torch.Tensor) -> pa.Table:
         own, classes = self._names(logits, data, rows)
@@ -107,6 +113,37 @@ class Predictor:
         if data.tables is None or data.tables.labels is None:
             return pa.array([str(row) for row in range(len(logits))]), [str(c) for c in range(logits.shape[1])]
         return data.tables.nodes.ids, list(data.tables.labels.classes)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The nodes of a model, and this party's data over them."""
+
+    data: OwnData
+    nodes: int | None  # None: as the federation file says
+    rows: torch.Tensor  # of this holder's node table, in the common order
+
+    @staticmethod
+    def load(file: FederationFile, party: PartyFile, kept: Checkpoints) -> "Trained":
+        """As they were in training, standardised as then."""
+        if file.alignment is None:
+            return Trained(load_data(file, party), None, torch.arange(0))
+        data = load_data(file, party, fitted=aligning.fitted_rows(party.run_folder))
+        nodes, rows = aligning.kept(party.run_folder, kept.run, data)
+        return Trained(aligning.over(file, data, rows), nodes, rows)
+
+    def aligned_anew(self, file: FederationFile, channel: Channel) -> "Trained":
+        """With the ids that all holders have now. Reveals: what an alignment reveals (alignment/)."""
+        nodes, rows = aligning.align(file, channel.party, channel, self.data)
+        return Trained(aligning.over(file, self.data, rows), nodes, rows)
+
+    def extended(self, state: State, trained: "Trained", federation: Federation) -> State:
+        """A party's trained state over the nodes of now; only holders have anything that counts nodes."""
+        if self.data.holding is None:
+            return over_more_nodes(state, torch.arange(0), 0)
+        places = places_of(trained.rows, self.rows)
+        refuse_unfit(federation, places)
+        return over_more_nodes(state, places, federation.nodes)
 
 
 def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:

@@ -24,6 +24,7 @@ from vfgnn.parties import loop
 from vfgnn.parties.dealer import Dealer
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.label_holder import LabelHolder
+from vfgnn.parties.new_nodes import over_more_nodes
 from vfgnn.parties.server import Server
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.records import EpochMetrics, Outcome, Traffic
@@ -125,6 +126,23 @@ def build(
     server = Server(federation, network.channel(SERVER), seed=seed_of(SERVER), own_combine=code.combine, device=device)
     dealer = Dealer(federation, network.channel(DEALER), seed=seed_of(DEALER)) if federation.dealt else None
     return SimulatedFederation(federation, (label_holder, *others), label_holder, server, dealer, network)
+
+
+def predict_new_nodes(
+    trained: SimulatedFederation, holdings: Sequence[Holding], labels: Labels, places: torch.Tensor
+) -> torch.Tensor:
+    """Logits of all nodes of `holdings`; those that `trained` was trained on stand at `places`, the others are new."""
+    names = trained.federation.holder_names
+    now = build(holdings, labels, trained.federation.settings, seed=0, names=names)
+    states = {name: party.state() for name, party in trained.parties.items()}
+    for name, party in now.parties.items():
+        party.load(over_more_nodes(states[name], places, now.federation.nodes))
+    now.run({name: partial(loop.predict, party, new_nodes=True) for name, party in now.parties.items()})
+    for party in now.parties.values():
+        party.close()
+    if now.label_holder.logits is None:
+        raise ConfigError("the label holder has no logits")
+    return now.label_holder.logits
 
 
 def simulate(
