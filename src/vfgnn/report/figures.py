@@ -10,6 +10,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from vfgnn.bench.scale import ScaleBenchmark
 from vfgnn.experiments.tables import TableRow
 
 OURS, THEIRS = "#2b6cb0", "#c9ced6"
@@ -61,6 +62,28 @@ def privacy_figure(rows: Sequence[TableRow], path: Path) -> None:
     axis.set_ylabel("test accuracy, Cora, 2 holders")
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def scale_figure(result: ScaleBenchmark, path: Path) -> None:
+    """Seconds and memory of an epoch against nodes + edges, both axes logarithmic, beside a line of slope 1."""
+    size = np.array([point.nodes + point.edges for point in result.points])
+    figure, axes = plt.subplots(1, 2, figsize=(9.2, 3.6))
+    seconds = {"one epoch": [point.epoch_s for point in result.points]}
+    memory = {
+        name: [point.peak_bytes[name] / 2**30 for point in result.points] for name in result.points[-1].peak_bytes
+    }
+    for axis, lines, label in ((axes[0], seconds, "seconds"), (axes[1], memory, "peak memory, GiB")):
+        for name, values in lines.items():
+            axis.plot(size, values, "o-", ms=4, label=name)
+        last = max(values[-1] for values in lines.values())
+        axis.plot(size, last * size / size[-1], "--", color=THEIRS, zorder=0, label="linear")
+        axis.set(xscale="log", yscale="log", xlabel="nodes + edges", ylabel=label)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False, fontsize=8)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
