@@ -3,7 +3,8 @@
 A made-up graph of 10 edges per node, each edge at one of the holders, 32 real-valued columns at each. A tenth of the
 nodes train, in batches with sampled neighbours; the joint layer is secure and refreshed in every epoch. An epoch is
 what the label holder sees between two of its ends: the refresh over all nodes, then every batch forward and back. The
-first one is not counted: it has no refresh, and the parties are still warming up.
+first one is not counted: it has no refresh, and the parties are still warming up. Processor time is told beside
+seconds: it says the same on a machine that does other work too.
 """
 
 import math
@@ -20,7 +21,7 @@ from vfgnn.config import Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.files import Patience
-from vfgnn.run.folder import read_peak_bytes
+from vfgnn.run.folder import read_cpu_seconds, read_peak_bytes
 from vfgnn.run.loopback import LocalFederation, write_federation
 from vfgnn.run.plan import memory
 from vfgnn.run.processes import LocalProcesses
@@ -51,6 +52,7 @@ class ScalePoint:
     train_rows: int
     batches: int
     epoch_s: float
+    cpu_s: float  # of all parties together, for one epoch
     begin_s: float  # setup and the first epoch
     bytes_per_epoch: int  # on all links together
     bytes_setup: int
@@ -78,8 +80,9 @@ class ScaleBenchmark:
     settings: Settings
     points: tuple[ScalePoint, ...]
     time_growth: Growth
+    cpu_growth: Growth
     memory_growth: Growth  # of the party that needs most
-    bytes_per_node: float  # of that party, between the two largest sizes
+    bytes_per_node: float  # of that party, between the smallest and the largest size
     largest_nodes: int  # that it could take with 24 GiB
 
 
@@ -136,6 +139,7 @@ def _measured(local: LocalFederation, nodes: int, settings: Settings) -> ScalePo
         train_rows=train,
         batches=math.ceil(train / (settings.batch_rows or train)),
         epoch_s=median(after - before for before, after in pairwise(ticks)),
+        cpu_s=sum(_cpu_of_an_epoch(local, name) for name in local.names),
         begin_s=ticks[0],
         # One refresh for each epoch, the last of them in the step that only evaluates.
         bytes_per_epoch=local.traffic.bytes_in("forward", "backward") // settings.epochs,
@@ -145,16 +149,24 @@ def _measured(local: LocalFederation, nodes: int, settings: Settings) -> ScalePo
     )
 
 
+def _cpu_of_an_epoch(local: LocalFederation, name: str) -> float:
+    """The mean of those that are counted; the dealer's are of what it computes ahead meanwhile."""
+    used = read_cpu_seconds(local.run_folder(name))[:-1]  # the last step only evaluates
+    return (used[-1] - used[0]) / (len(used) - 1)
+
+
 def _judged(settings: Settings, points: tuple[ScalePoint, ...]) -> ScaleBenchmark:
     last = points[-1]
     name = last.largest_party
     needs = [point.peak_bytes[name] for point in points]
-    per_node = (needs[-1] - needs[-2]) / (points[-1].nodes - points[-2].nodes)
+    # Not between neighbouring sizes: the C library keeps freed blocks below 32 MiB for later, larger ones it returns.
+    per_node = (needs[-1] - needs[0]) / (points[-1].nodes - points[0].nodes)
     more = (LARGE_PARTY - needs[-1]) / per_node if per_node > 0 else 0.0
     return ScaleBenchmark(
         settings=settings,
         points=points,
         time_growth=_growth(points, [point.epoch_s for point in points]),
+        cpu_growth=_growth(points, [point.cpu_s for point in points]),
         memory_growth=_growth(points, needs),
         bytes_per_node=per_node,
         largest_nodes=int(last.nodes + more),

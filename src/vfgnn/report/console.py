@@ -357,26 +357,24 @@ def show_load_benchmark(console: Console, result: LoadBenchmark) -> None:
 
 def show_scale_benchmark(console: Console, result: ScaleBenchmark) -> None:
     """Seconds, memory and bytes at each size, how they grow, and what limits them."""
-    table = Table(title="one training epoch against the number of nodes, all parties over TLS on this machine")
-    for name in ("nodes", "edges", "batches", "epoch s", "GB per epoch", "GiB, holder", "GiB, dealer", "GiB, server"):
+    table = Table(title="one training epoch, 10 edges per node, 3 holders, all parties over TLS on this machine")
+    for name in ("nodes", "batches", "s", "CPU s", "GB sent", "GiB holder", "GiB dealer", "GiB server"):
         table.add_column(name, justify="right")
     for point in result.points:
         holders = [size for name, size in point.peak_bytes.items() if name not in (SERVER, DEALER)]
         needs = max(holders), point.peak_bytes.get(DEALER, 0), point.peak_bytes[SERVER]
         table.add_row(
             f"{point.nodes:,}",
-            f"{point.edges:,}",
             f"{point.batches}",
             f"{point.epoch_s:.2f}",
+            f"{point.cpu_s:.2f}",
             f"{point.bytes_per_epoch / 1e9:.3f}",
             *(f"{size / 2**30:.2f}" for size in needs),
         )
     console.print(table)
-    time, memory = result.time_growth, result.memory_growth
-    console.print(
-        f"exponent against nodes + edges: time {time.over_all:.2f}, memory {memory.over_all:.2f} over all sizes; "
-        f"{time.at_the_end:.2f} and {memory.at_the_end:.2f} between the two largest"
-    )
+    grown = {"seconds": result.time_growth, "CPU seconds": result.cpu_growth, "memory": result.memory_growth}
+    told = ", ".join(f"{name} {growth.over_all:.2f} ({growth.at_the_end:.2f})" for name, growth in grown.items())
+    console.print(f"exponents against nodes + edges, over all sizes (between the two largest): {told}")
     console.print(
         f"{result.bytes_per_node:,.0f} bytes per node at {result.points[-1].largest_party}: "
         f"24 GiB are enough for about {result.largest_nodes:,} nodes"

@@ -138,6 +138,12 @@ def read_ticks(path: Path) -> list[float]:
     return [json.loads(line)["at_s"] for line in (path / "metrics.jsonl").read_text().splitlines()]
 
 
+def read_cpu_seconds(path: Path) -> list[float]:
+    """The processor time that this party's process had used at the end of each epoch."""
+    events = [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
+    return [event["cpu_s"] for event in events if event["event"] == "epoch"]
+
+
 def read_traffic(path: Path, party: str) -> Traffic:
     """What `party` sent, by its own record."""
     traffic = Traffic()
