@@ -109,6 +109,7 @@ class Settings(Public):
     learning_rate: Positive = 0.01  # Adam, each party for the weights that it holds alone
     weight_decay: NotNegative = 0.0005
     epochs: Annotated[int, Field(ge=1)] = 200
+    batch_rows: Annotated[int, Field(ge=1)] | None = None  # training rows in a batch, at most; None: all at once
     evaluate_every: Annotated[int, Field(ge=1)] = 1
     patience: Annotated[int, Field(ge=1)] | None = None  # epochs without a better validation accuracy; None: never stop
     select_by: Literal["accuracy", "f1", "auc", "average_precision"] = "accuracy"  # which epoch is best, on validation
@@ -123,6 +124,10 @@ class Settings(Public):
             raise ValueError(f"fanout cannot be used with gnn = {self.gnn}: it samples once per layer of a GNN of ours")
         if self.fanout is not None and len(self.fanout) != self.layers:
             raise ValueError(f"fanout needs one number per layer: layers = {self.layers}, got {len(self.fanout)}")
+        if self.batch_rows is not None and self.publish != "needed":
+            raise ValueError(
+                f"batch_rows needs publish = needed: publish = {self.publish} sends all rows in every batch"
+            )
         if self.joint_nesterov and self.joint_momentum == 0:
             raise ValueError("joint_nesterov needs joint_momentum > 0")
         if self.privacy.shrink.startswith("james_stein") and self.dim < 3:

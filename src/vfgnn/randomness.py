@@ -77,3 +77,15 @@ def initialising(seed: bytes) -> Iterator[None]:
 def generator(seed: bytes, purpose: str) -> torch.Generator:
     """A torch generator for what is not secret from this party: dropout masks, sampled neighbours."""
     return torch.Generator().manual_seed(Stream(seed, purpose).integer())
+
+
+def scattered(numbers: torch.Tensor, salt: int) -> torch.Tensor:
+    """For each whole number one in [0, 1) that looks random, without drawing for all others (splitmix64's finaliser).
+
+    Not secret from anybody who has a few of them: for sampled neighbours, which never leave the party.
+    """
+    word = numbers * -0x61C8864680B583EB + salt
+    word = (word ^ (word >> 30 & 2**34 - 1)) * -0x40A7B892E31B1A47
+    word = (word ^ (word >> 27 & 2**37 - 1)) * -0x6B2FB644ECCEEE15
+    word = word ^ (word >> 31 & 2**33 - 1)
+    return (word >> 11 & 2**53 - 1).double() / 2.0**53

@@ -1,6 +1,7 @@
 """`vfgnn bench`: what it costs, always beside the floor measured in the same run."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -88,3 +89,29 @@ def load(
         )
     show_load_benchmark(console, result)
     options.write_json(json, asdict(result))
+
+
+@app.command()
+def scale(
+    nodes: Annotated[str, typer.Option(help="Sizes, comma-separated.")] = "10000,100000,1000000",
+    settings: options.Set = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Also draw the result to this file.")] = None,
+    json: options.Json = None,
+) -> None:
+    """One epoch of a made-up federation against its size: seconds, memory of every party, bytes; all over TLS.
+
+    Example: `vfgnn bench scale --nodes 10000,100000,1000000 --json scale.json --figure scale.png`
+    """
+    from rich.console import Console
+
+    from vfgnn.bench.scale import bench_scale
+    from vfgnn.report.console import show_scale_benchmark
+    from vfgnn.report.figures import scale_figure
+
+    console, sizes = Console(), options.parse_counts(nodes)
+    with console.status("") as status:
+        result = bench_scale(sizes, overrides=options.parse_settings(settings), on_stage=status.update)
+    show_scale_benchmark(console, result)
+    if figure is not None:
+        scale_figure(result, figure)
+    options.write_json(json, {**asdict(result), "settings": result.settings.model_dump(mode="json")})

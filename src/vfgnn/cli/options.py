@@ -57,6 +57,14 @@ def parse_proportions(text: str | None) -> list[float] | None:
         raise ConfigError("proportions that cannot be read", expected="numbers like 0.7,0.3", got=text) from None
 
 
+def parse_counts(text: str) -> list[int]:
+    """Comma-separated whole numbers."""
+    try:
+        return [int(word) for word in parse_list(text)]
+    except ValueError:
+        raise ConfigError("numbers that cannot be read", expected="whole numbers like 100,1000", got=text) from None
+
+
 def write_json(path: Path | None, content: object) -> None:
     """What `--json` asks for."""
     if path is not None:

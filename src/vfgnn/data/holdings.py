@@ -16,6 +16,14 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta"
 SPARSE_BELOW = 0.25  # a CSR product beats a dense one on 2 cores below about this density
 
 
+def entries_of(pointer: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Numbers of the entries in certain rows of a CSR matrix, row after row; the cost is that of what is found."""
+    begins = pointer[rows]
+    counts = pointer[rows + 1] - begins
+    shift = begins - (counts.cumsum(0) - counts)
+    return torch.arange(int(counts.sum()), device=rows.device) + torch.repeat_interleave(shift, counts)
+
+
 class FeatureMatrix:
     """X [nodes, columns], kept sparse where it is sparse, with its transpose at hand for the backward pass."""
 
@@ -36,10 +44,25 @@ class FeatureMatrix:
 
     def to(self, dtype: torch.dtype, device: torch.device) -> "FeatureMatrix":
         """The same matrix for computing in `dtype` on `device`."""
+        return self._made(self._x.to(device=device, dtype=dtype), self._x_transposed.to(device=device, dtype=dtype))
+
+    def rows(self, numbers: torch.Tensor) -> "FeatureMatrix":
+        """Some rows of the matrix, at a cost that does not depend on how many it has."""
+        if not self.sparse:
+            x = self._x[numbers]
+            return self._made(x, x.t())
+        pointer, columns = self._x.crow_indices(), self._x.col_indices()
+        entries = entries_of(pointer, numbers)
+        counts = pointer[numbers + 1] - pointer[numbers]
+        row = torch.repeat_interleave(torch.arange(len(numbers), device=numbers.device), counts)
+        places, shape = torch.stack([row, columns[entries]]), (len(numbers), self.columns)
+        x = torch.sparse_coo_tensor(places, self._x.values()[entries], shape, check_invariants=False)
+        return self._made(x.to_sparse_csr(), x.t().to_sparse_csr())
+
+    def _made(self, x: torch.Tensor, x_transposed: torch.Tensor) -> "FeatureMatrix":
         other = object.__new__(FeatureMatrix)
-        other.shape, other.sparse = self.shape, self.sparse
-        other._x = self._x.to(device=device, dtype=dtype)
-        other._x_transposed = self._x_transposed.to(device=device, dtype=dtype)
+        other.shape, other.sparse = (int(x.shape[0]), int(x.shape[1])), self.sparse
+        other._x, other._x_transposed = x, x_transposed
         return other
 
     def times(self, w: torch.Tensor) -> torch.Tensor:

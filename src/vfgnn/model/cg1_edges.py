@@ -19,9 +19,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch_geometric.nn import APPNP, GATConv, GCNConv, LSTMAggregation, SAGEConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.utils import k_hop_subgraph
 
+from vfgnn import randomness
 from vfgnn.config import Settings
+from vfgnn.data.holdings import entries_of
 from vfgnn.errors import ConfigError, ModuleError
 from vfgnn.model.own_modules import check_module
 
@@ -40,6 +41,14 @@ class Neighbourhood:
     edge_index: torch.Tensor  # [2, edges] among `nodes`
     edge_weight: torch.Tensor | None
     adjacency: torch.Tensor | None  # CSR of edge_index (target by source), where the convolution can use it
+
+
+@dataclass(frozen=True)
+class Draw:
+    """At most `count` of the edges into a node: those with the smallest keys, in their order."""
+
+    count: int
+    keys: Callable[[torch.Tensor], torch.Tensor]  # numbers of edges -> random numbers in [0, 1)
 
 
 class LocalGraph:
@@ -69,6 +78,7 @@ class LocalGraph:
             )
         order = torch.argsort(edge_index[1], stable=True)  # sorted by target, as the LSTM aggregator wants them
         self._edge_index = edge_index[:, order].to(device)
+        self._pointer = torch.searchsorted(self._edge_index[1], torch.arange(nodes + 1, device=device))
         self._edge_weight = None if weight is None else weight[order].to(device)
 
     @property
@@ -79,43 +89,63 @@ class LocalGraph:
     def around(self, rows: torch.Tensor | None, generator: torch.Generator | None = None) -> list[Neighbourhood]:
         """The neighbourhood of `rows` (None: of all nodes): one for all layers, or one per layer with `fanout`.
 
-        `generator` draws the sampled neighbours; without it only the LSTM's bound is drawn, always the same way.
+        `generator` draws the sampled neighbours; without it only the LSTM's bound is drawn, always the same way. The
+        cost is that of the edges into the nodes that are reached, not of the whole graph.
         """
+        draws = self._draws(generator)
+        if rows is None or self._settings.gnn == "own":  # how far a user's own module reaches is not known
+            return [self._everywhere(rows, draw) for draw in draws]
+        found, nodes = dict[int, torch.Tensor](), torch.unique(rows)
+        for layer in reversed(
+            range(self._settings.layers)
+        ):  # what the last layer hears is what the one before computes
+            place = min(layer, len(draws) - 1)
+            found[place] = self._incoming(nodes, draws[place])
+            nodes = torch.unique(torch.cat([nodes, self._edge_index[0, found[place]]]))
+        return [self._cut(nodes, rows, found[place]) for place in range(len(draws))]
+
+    def _draws(self, generator: torch.Generator | None) -> list[Draw | None]:
+        """For each neighbourhood that is asked for, how edges are drawn; None: all are taken."""
         settings = self._settings
-        layers = [(self._edge_index, self._edge_weight)]
+        bounded = settings.gnn == "sage_lstm"
         if settings.fanout is not None and generator is not None:
-            layers = [self._bounded(count, generator) for count in settings.fanout]
-        elif settings.gnn == "sage_lstm":
-            layers = [self._bounded(LSTM_NEIGHBOURS, generator or torch.Generator().manual_seed(0))]
-        if rows is None or settings.gnn == "own":  # how far a user's own module reaches is not known
-            return [self._neighbourhood(None, rows, index, weight, self.nodes) for index, weight in layers]
-        union = torch.cat([index for index, _ in layers], dim=1)
-        nodes, _, rows, _ = k_hop_subgraph(rows, settings.layers, union, num_nodes=self.nodes)
-        return [self._cut(nodes, rows, index, weight) for index, weight in layers]
+            counts = [min(count, LSTM_NEIGHBOURS) if bounded else count for count in settings.fanout]
+            return [Draw(count, self._keys(generator)) for count in counts]
+        if bounded:
+            return [Draw(LSTM_NEIGHBOURS, self._keys(generator or torch.Generator().manual_seed(0)))]
+        return [None]
 
-    def _bounded(self, count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """At most `count` incoming edges per node, drawn at random."""
-        if self._settings.gnn == "sage_lstm":
-            count = min(count, LSTM_NEIGHBOURS)
-        target = self._edge_index[1]
-        key = torch.rand(len(target), generator=generator, dtype=torch.float64).to(self._device)
-        order = torch.argsort(target + key)  # by target, in random order within each
-        start = torch.searchsorted(target, torch.arange(self.nodes, device=self._device))
-        rank = torch.arange(len(target), device=self._device) - start[target[order]]
-        kept = order[rank < count]
-        weight = self._edge_weight
-        return self._edge_index[:, kept], None if weight is None else weight[kept]
+    def _keys(self, generator: torch.Generator) -> Callable[[torch.Tensor], torch.Tensor]:
+        """A random number in [0, 1) for each edge of the graph, the same whichever edges are looked at."""
+        if self._settings.batch_rows is None:
+            drawn = torch.rand(self._edge_index.shape[1], generator=generator, dtype=torch.float64).to(self._device)
+            return lambda edges: drawn[edges]
+        salt = int(torch.randint(2**62, (1,), generator=generator))  # to draw for all edges in each batch is too slow
+        return lambda edges: randomness.scattered(edges, salt)
 
-    def _cut(
-        self, nodes: torch.Tensor, rows: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None
-    ) -> Neighbourhood:
-        """The edges among `nodes`, renumbered; all incoming edges of nodes less than K hops away are among them."""
-        position = torch.full((self.nodes,), -1, device=self._device)
-        position[nodes] = torch.arange(len(nodes), device=self._device)
-        edge_index = position[edge_index]
-        kept = (edge_index >= 0).all(dim=0)
-        edge_weight = None if edge_weight is None else edge_weight[kept]
-        return self._neighbourhood(nodes, rows, edge_index[:, kept], edge_weight, len(nodes))
+    def _incoming(self, nodes: torch.Tensor, draw: Draw | None) -> torch.Tensor:
+        """Numbers of the edges into `nodes` (ascending), by target: all of them, or as many as are drawn."""
+        edges = entries_of(self._pointer, nodes)
+        if draw is None:
+            return edges
+        target = self._edge_index[1, edges]
+        order = torch.argsort(target + draw.keys(edges))  # by target, in random order within each
+        rank = torch.arange(len(edges), device=self._device) - torch.searchsorted(target, target)
+        return edges[order[rank < draw.count]]
+
+    def _everywhere(self, rows: torch.Tensor | None, draw: Draw | None) -> Neighbourhood:
+        """All nodes go in."""
+        if draw is None:
+            return self._neighbourhood(None, rows, self._edge_index, self._edge_weight, self.nodes)
+        edges = self._incoming(torch.arange(self.nodes, device=self._device), draw)
+        weight = None if self._edge_weight is None else self._edge_weight[edges]
+        return self._neighbourhood(None, rows, self._edge_index[:, edges], weight, self.nodes)
+
+    def _cut(self, nodes: torch.Tensor, rows: torch.Tensor, edges: torch.Tensor) -> Neighbourhood:
+        """Some edges among `nodes` (ascending), renumbered; all of a layer's edges into what it must compute."""
+        weight = None if self._edge_weight is None else self._edge_weight[edges]
+        edge_index = torch.searchsorted(nodes, self._edge_index[:, edges])
+        return self._neighbourhood(nodes, torch.searchsorted(nodes, rows), edge_index, weight, len(nodes))
 
     def _neighbourhood(
         self,
@@ -132,11 +162,10 @@ class LocalGraph:
 
 
 def _csr(edge_index: torch.Tensor, weight: torch.Tensor | None, size: int, dtype: torch.dtype) -> torch.Tensor:
-    """Target by source; repeated edges stay repeated, as in the edge list."""
-    order = torch.argsort(edge_index[1], stable=True)
-    source, target = edge_index[0][order], edge_index[1][order]
+    """Target by source, of edges that are sorted by target; repeated ones stay repeated, as in the edge list."""
+    source, target = edge_index
     pointer = torch.searchsorted(target, torch.arange(size + 1, device=target.device))
-    values = torch.ones(len(source), dtype=dtype, device=target.device) if weight is None else weight[order]
+    values = torch.ones(len(source), dtype=dtype, device=target.device) if weight is None else weight
     return torch.sparse_csr_tensor(pointer, source, values.to(dtype), (size, size), check_invariants=False)
 
 
@@ -166,7 +195,10 @@ class LocalGnn(nn.Module):
 
     def forward(self, h0: torch.Tensor, around: list[Neighbourhood]) -> torch.Tensor:
         """Unit rows [rows, d]; normalise(0) = 0."""
-        x = h0 if around[0].nodes is None else h0[around[0].nodes]
+        return self.over(h0 if around[0].nodes is None else h0[around[0].nodes], around)
+
+    def over(self, x: torch.Tensor, around: list[Neighbourhood]) -> torch.Tensor:
+        """The same from the rows of h0 that `around` names."""
         if self._settings.embedding_activation == "tanh":
             x = x.tanh()
         if self.linear is not None:

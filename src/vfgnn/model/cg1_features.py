@@ -20,11 +20,15 @@ class InitialEmbedding(Protocol):
     def set_up(self) -> None:
         """Whatever has to be computed with the others before step 0."""
 
-    def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor | None:
-        """h0 [nodes, d] for this step, or None where it is not revealed.
+    def prepare(self, *, refresh: bool, trained: bool, share: float = 1.0, closes: bool = True) -> None:
+        """Make h0 what it is in a step, or in a batch with `share` of the step's training rows.
 
-        `refresh`: the joint weights have moved since the last step; `trained`: they will move in this one.
+        `refresh`: the joint weights have moved since the last step; `trained`: they will move in this one, after the
+        batch that `closes` it.
         """
+
+    def rows(self, nodes: torch.Tensor | None) -> torch.Tensor:
+        """h0 of certain nodes (None: of all) [nodes, d], with a gradient; only where h0 is revealed."""
 
     def learn(self) -> None:
         """After the backward pass: move the weights that no local optimiser moves."""
@@ -55,9 +59,18 @@ class IndividualEmbedding(nn.Module):
     """h0_i = X_i W_i, all of it at holder i, trained by its own optimiser."""
 
     def __init__(
-        self, holding: Holding, dim: int, dtype: torch.dtype, device: torch.device, *, sparse: bool | None = None
+        self,
+        holding: Holding,
+        dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        *,
+        sparse: bool | None = None,
+        by_rows: bool = False,
     ) -> None:
         super().__init__()
+        self._by_rows = by_rows  # batches: only the rows that are asked for are multiplied
+        self._h0: torch.Tensor | None = None
         x = holding.x if holding.x.shape[1] else structural_features(holding)
         self._x = FeatureMatrix(x, sparse=sparse).to(dtype, device)
         self.weight = nn.Parameter(torch.empty(self._x.columns, dim, dtype=dtype))
@@ -69,6 +82,16 @@ class IndividualEmbedding(nn.Module):
     def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor:
         """X_i W_i with the weights of now."""
         return self._x.times(self.weight)
+
+    def prepare(self, *, refresh: bool, trained: bool, share: float = 1.0, closes: bool = True) -> None:
+        """X_i W_i of all nodes, once for all that is asked for."""
+        self._h0 = None if self._by_rows else self.embed(refresh=refresh, trained=trained)
+
+    def rows(self, nodes: torch.Tensor | None) -> torch.Tensor:
+        """Some rows of X_i W_i."""
+        if self._h0 is not None:
+            return self._h0 if nodes is None else self._h0[nodes]
+        return (self._x if nodes is None else self._x.rows(nodes)).times(self.weight)
 
     def learn(self) -> None:
         """Nothing: the local optimiser has W_i."""
@@ -92,11 +115,18 @@ class IndividualEmbedding(nn.Module):
 
 
 class CollaborativeEmbedding:
-    """h0 = X W with W shared by all holders; a leaf of this holder's autograd graph, so that G_i = h0.grad."""
+    """h0 = X W with W shared by all holders; its rows are leaves of this holder's autograd graph.
+
+    G_i = dL/dh0 is summed over an epoch's batches, each counting with its share of the rows: the gradient of the mean
+    loss, whatever the size of a batch. A batch costs what its own nodes cost, never what all nodes would.
+    """
 
     def __init__(self, layer: JointLayer, dtype: torch.dtype) -> None:
         self._layer, self._dtype = layer, dtype
+        self._trained, self._share, self._closes = False, 1.0, True  # of the batch at hand
         self._h0: torch.Tensor | None = None
+        self._leaf: tuple[torch.Tensor | None, torch.Tensor] | None = None  # nodes, and their rows of h0
+        self._gradient: torch.Tensor | None = None  # G_i of the epoch so far
 
     def set_up(self) -> None:
         """Compute H_0 with the other holders; a run that goes on has a later h0 already."""
@@ -104,17 +134,36 @@ class CollaborativeEmbedding:
         if self._h0 is None:
             self._keep(first)
 
-    def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor | None:
-        """h0, computed anew with the other holders if the joint weights have moved."""
+    def prepare(self, *, refresh: bool, trained: bool, share: float = 1.0, closes: bool = True) -> None:
+        """Compute h0 anew with the other holders if the joint weights have moved."""
         if refresh:
             self._keep(self._layer.refresh())
-        return None if self._h0 is None else self._h0.requires_grad_(trained)
+        self._trained, self._share, self._closes = trained, share, closes
+
+    def rows(self, nodes: torch.Tensor | None) -> torch.Tensor:
+        """Rows of h0; the last ones that were asked for are those that learn."""
+        if self._h0 is None:
+            raise RuntimeError("h0 is not revealed here")
+        leaf = (self._h0 if nodes is None else self._h0[nodes]).detach().requires_grad_(self._trained)
+        self._leaf = nodes, leaf
+        return leaf
 
     def learn(self) -> None:
-        """One step of this holder's part of the shared weights along G_i; G_i stays here."""
-        if self._h0 is not None and self._h0.grad is not None:
-            self._layer.momentum.step(self._h0.grad)
-            self._h0.grad = None
+        """Add to G_i; at the end of an epoch, one step of this holder's part of the shared weights along it."""
+        if self._leaf is not None and self._leaf[1].grad is not None:
+            self._add(self._leaf[0], self._leaf[1].grad)
+        self._leaf = None
+        if self._closes and self._gradient is not None:
+            self._layer.momentum.step(self._gradient)
+            self._gradient = None
+
+    def _add(self, nodes: torch.Tensor | None, gradient: torch.Tensor) -> None:
+        if self._gradient is None and self._h0 is not None:
+            self._gradient = torch.zeros_like(self._h0)
+        if self._gradient is not None and nodes is None:
+            self._gradient.add_(gradient, alpha=self._share)
+        elif self._gradient is not None and nodes is not None:
+            self._gradient.index_add_(0, nodes, gradient, alpha=self._share)
 
     def best(self) -> State:
         """h0 and this holder's part of the shared weights (its share of W_0 never changes)."""

@@ -79,7 +79,6 @@ class Holder:
         self._graph = LocalGraph(holding.edge_index, holding.size, settings, self._device, holding.edge_weight)
         self._optimiser = LocalOptimiser(self.modules.parameters(), settings)
         self._around: list[tuple[torch.Tensor | None, list[Neighbourhood]]] = []
-        self._h0: torch.Tensor | None = None
         self._published: torch.Tensor | None = None
         self._released: State = {}  # under row noise: what was last sent, and of which rows
         self._best_release: State = {}
@@ -89,7 +88,8 @@ class Holder:
     def _initial_embedding(self, holding: Holding, seed: bytes) -> InitialEmbedding:
         settings = self.federation.settings
         if not self.federation.collaborative:
-            return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device)
+            by_rows = settings.batch_rows is not None
+            return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device, by_rows=by_rows)
         if holding.local:
             raise ConfigError(
                 "local neighbours cannot be kept with collaborative initial embeddings",
@@ -160,12 +160,12 @@ class Holder:
 
         Reveals: h_local of the step's rows to the server.
         """
-        self._h0 = self.features.embed(refresh=step.refresh, trained=step.trains_joint)
-        if not self._publishes or self._h0 is None:
+        self.features.prepare(refresh=step.refresh, trained=step.trains_joint, share=step.share, closes=step.closes)
+        if not self._publishes:
             return
         rows = self.rows.published(step)
         with torch.set_grad_enabled(not step.last and not self._recomputes(step)):
-            self._published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
+            self._published = self._local_embeddings(rows, self._neighbourhoods(rows, step))
         noised = self.publisher.rows(self._published.detach(), self.rows.classes(step), step.number)
         self._publish(noised, step)
         if self.publisher.noises_rows:
@@ -184,10 +184,8 @@ class Holder:
         """Whether rows are published that get no gradient: the backward pass then computes the others once more."""
         return (self.rows.train is None or step.evaluates) and not self._graph.sampled
 
-    def _local_embeddings(
-        self, h0: torch.Tensor, rows: torch.Tensor | None, around: list[Neighbourhood]
-    ) -> torch.Tensor:
-        h_local: torch.Tensor = self.gnn(h0, around)
+    def _local_embeddings(self, rows: torch.Tensor | None, around: list[Neighbourhood]) -> torch.Tensor:
+        h_local = self.gnn.over(self.features.rows(around[0].nodes), around)
         if self.federation.settings.combine != "confidence":
             return h_local
         degree = self._graph.degree[: len(h_local)] if rows is None else self._graph.degree[rows]
@@ -218,12 +216,12 @@ class Holder:
             return
         gradient = self._gradient().to(self._device)
         published = self._published[: len(gradient)]
-        if self._recomputes(step) and self._h0 is not None:
+        if self._recomputes(step):
             rows = self.rows.train
             if rows is None:
                 rows = rows_with_gradient(gradient)
                 gradient = gradient[rows]
-            published = self._local_embeddings(self._h0, rows, self._neighbourhoods(rows, step))
+            published = self._local_embeddings(rows, self._neighbourhoods(rows, step))
         self._optimiser.descend(published, gradient)
         self.features.learn()
         self._published = None
@@ -247,7 +245,7 @@ class Holder:
         """
         self.features.set_up()
         if self.federation.settings.trained_joint_epochs:
-            self.features.embed(refresh=True, trained=False)
+            self.features.prepare(refresh=True, trained=False)
 
     def predict(self) -> None:
         """CG1 for all nodes.
@@ -255,11 +253,11 @@ class Holder:
         Reveals: h_local of all nodes to the server. Rows that were released noised with these weights before are sent
         again as they were: noise that is drawn twice protects less, and is paid for twice.
         """
-        h0 = self.features.embed(refresh=False, trained=False)
-        if not self._publishes or h0 is None:
+        self.features.prepare(refresh=False, trained=False)
+        if not self._publishes:
             return
         with torch.no_grad():
-            h_local = self._local_embeddings(h0, None, self._neighbourhoods(None, None))
+            h_local = self._local_embeddings(None, self._neighbourhoods(None, None))
         if self.publisher.noises_rows:
             h_local = self._noised_once(h_local)
         self._publish(h_local, None)

@@ -68,6 +68,7 @@ class LabelHolder(Holder):
         self._val_accuracy: float | None = None
         self._best_output: dict[str, torch.Tensor] = {}
         self._z: torch.Tensor | None = None
+        self._loss = 0.0  # of the epoch so far
         self.logits: torch.Tensor | None = None
         self.outcome: Outcome | None = None
 
@@ -141,7 +142,7 @@ class LabelHolder(Holder):
         return decision
 
     def backward(self, step: Step) -> None:
-        """CG3: the loss over the training rows, a step of the output layer, then CG1 as every holder.
+        """CG3: the loss over the batch's training rows, a step of the output layer, then CG1 as every holder.
 
         Reveals: dL/dz_L of the training rows to the server (from which a curious server can infer labels).
         """
@@ -155,11 +156,13 @@ class LabelHolder(Holder):
         loss = self.output.loss(rows, self._y[ordered], weights=self._class_weights, keeps=keeps)
         self._output_optimiser.descend(loss)
         if z.grad is not None:
-            classes = (ALL,) if self.rows.train is None else (TRAINING,)
-            gradient = self.publisher.gradient(z.grad, classes, step.number, train_rows=len(train))
+            classes = (ALL,) if self.rows.train is None else (TRAINING,) * step.opens
+            gradient = self.publisher.gradient(z.grad, classes, step.number, train_rows=len(ordered))
             self._return_gradient(gradient)
         self._z = None
-        self._note(step, loss=float(loss.detach()))
+        self._loss = step.share * float(loss.detach()) + (0.0 if step.opens else self._loss)
+        if step.closes:
+            self._note(step, loss=self._loss)
         super().backward(step)
 
     @property
@@ -171,7 +174,8 @@ class LabelHolder(Holder):
         return keep_probability(privacy.label_epsilon, self.federation.classes)
 
     def _note(self, step: Step, *, loss: float | None) -> None:
-        metrics = EpochMetrics(step.number, loss, self._val_accuracy if step.evaluates else None)
+        metrics = EpochMetrics(step.number, loss, self._val_accuracy)
+        self._val_accuracy = None
         self._history.append(metrics)
         if self._on_epoch is not None:
             self._on_epoch(metrics)

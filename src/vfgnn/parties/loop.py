@@ -44,7 +44,7 @@ class Party(Protocol):
     """What a role does at each point of the loop."""
 
     channel: Channel
-    rows: Rows
+    rows: Rows  # of the whole run; during a batch, of that batch
     pair_counts: dict[str, int]  # lengths of the noised edge lists that this party sends or gets
 
     @property
@@ -169,20 +169,31 @@ def _train(party: Party, begin: int, watch: Watch, messages: Messages) -> None:
         if step.number < begin:
             continue
         watch.begins(step.number)
-        channel.enter("forward", messages.forward(step, party.rows), step=step.number)
-        party.forward(step)
-        if step.evaluates:
-            decision = party.decide(step)
-            if decision.improved:
-                party.keep_best()
-            if decision.stop:
-                watch.done(step)
-                break
-        if not step.last:
-            channel.enter("backward", messages.backward(party.rows), step=step.number)
-            party.backward(step)
+        everything = party.rows
+        stop = _run_batches(party, step, messages)
+        party.rows = everything
         watch.done(step)
+        if stop:
+            break
     party.restore_best()
     channel.enter("predict", messages.predict())
     party.predict()
     channel.finish()
+
+
+def _run_batches(party: Party, step: Step, messages: Messages) -> bool:
+    """All batches of a step; whether the label holder said that it was the last step."""
+    for batch, rows in schedule.batches(party.federation, step, party.rows):
+        party.rows = rows
+        party.channel.enter("forward", messages.forward(batch, rows), step=step.number)
+        party.forward(batch)
+        if batch.evaluates:
+            decision = party.decide(batch)
+            if decision.improved:
+                party.keep_best()
+            if decision.stop:
+                return True
+        if not batch.last:
+            party.channel.enter("backward", messages.backward(rows), step=step.number)
+            party.backward(batch)
+    return False

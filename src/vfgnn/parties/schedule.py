@@ -3,7 +3,7 @@
     setup      row roles; lengths of noised edge lists; the joint layer's first product and reveal
     edges      noised edge lists among the holders (`publish_noised_edges`)
     forward t  joint refresh; published rows; z_L; the label holder's decision
-    backward t dL/dz_L; the gradient of each holder's own rows
+    backward t dL/dz_L; the gradient of each holder's own rows; with `batch_rows` both once per batch
     new nodes  h0 over nodes that were not there in training, before a prediction
     predict    published rows and z_L of all nodes, from the best epoch's weights
     end        all say that they have what they need, then all may go
@@ -13,10 +13,11 @@ Every party computes this table by itself and its channel holds it to it. Nothin
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from vfgnn import randomness
 from vfgnn.config import DEALER, SERVER, Federation
 from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.messages import SEED, WORD, Declared, Kind
@@ -30,13 +31,16 @@ TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
 
 @dataclass(frozen=True)
 class Step:
-    """One step of training; the last one only evaluates the final weights."""
+    """One epoch of training, or one batch of it; the last step only evaluates the final weights."""
 
     number: int
     refresh: bool  # the joint weights have moved: compute h0 anew
     trains_joint: bool  # they will move in this step
     evaluates: bool
     last: bool
+    opens: bool = True  # the first batch of its epoch
+    closes: bool = True  # the last one: the joint weights take their step
+    share: float = 1.0  # of the epoch's training rows
 
 
 NEW_NODES = Step(number=0, refresh=True, trains_joint=False, evaluates=False, last=True)
@@ -69,10 +73,13 @@ class Rows:
         return torch.cat(wanted)
 
     def classes(self, step: Step) -> tuple[str, ...]:
-        """What `published` holds, as the privacy ledger counts it."""
+        """What `published` holds, as the privacy ledger counts it.
+
+        A training row is in one batch of an epoch, so its class is charged with the first one and not again.
+        """
         if self.train is None:
             return (ALL,)
-        return (*(TRAINING,) * (not step.last), *(VALIDATION,) * step.evaluates)
+        return (*(TRAINING,) * (step.opens and not step.last), *(VALIDATION,) * step.evaluates)
 
     def classes_of(self, chosen: torch.Tensor) -> tuple[str, ...]:
         """The classes that some rows, by a mask over all nodes, belong to."""
@@ -126,6 +133,33 @@ def steps(federation: Federation) -> Iterator[Step]:
             evaluates=last or (t > 0 and t % settings.evaluate_every == 0),
             last=last,
         )
+
+
+def batches(federation: Federation, step: Step, rows: Rows) -> Iterator[tuple[Step, Rows]]:
+    """A step cut into batches of training rows, with the rows that each needs; one, if `batch_rows` says nothing else.
+
+    The order is drawn from public values, anew in each epoch and the same after a restart, so nobody sends it. h0 is
+    refreshed and the weights are evaluated in the first batch. Who does not know the rows (the dealer, a holder that
+    publishes nothing) takes part in the refresh alone, and never hears how many batches there are.
+    """
+    size, train = federation.settings.batch_rows, rows.train
+    if size is None or train is None or step.last or len(train) <= size:
+        yield step, rows
+        return
+    public = randomness.generator(bytes.fromhex(federation.digest), f"batches of epoch {step.number}")
+    order = train[torch.randperm(len(train), generator=public)]
+    parts = torch.tensor_split(order, -(-len(train) // size))  # of equal size: a small last one would weigh too much
+    for number, part in enumerate(parts):
+        opens = number == 0
+        batch = replace(
+            step,
+            refresh=step.refresh and opens,
+            evaluates=step.evaluates and opens,
+            opens=opens,
+            closes=number == len(parts) - 1,
+            share=len(part) / len(train),
+        )
+        yield batch, replace(rows, train=part)
 
 
 def setup_messages(federation: Federation) -> list[Declared]:

@@ -104,10 +104,11 @@ class Publisher:
         refuse_beyond(self.ledger, coming, budget=budget, delta=self.privacy.delta, adjacency=self.privacy.adjacency)
 
     def rows(self, h_local: torch.Tensor, classes: tuple[str, ...], step: int | None) -> torch.Tensor:
-        """Published rows, as they may leave."""
+        """Published rows, as they may leave; `classes`: those that are charged with this message."""
         if self._rows is None or len(h_local) == 0:
             return h_local
-        self._charge(self._line("rows", classes, step, self._rows))
+        if classes:
+            self._charge(self._line("rows", classes, step, self._rows))
         return self._rows.release(h_local, self._stream)
 
     def gradient(
@@ -116,7 +117,8 @@ class Publisher:
         """dL/dz_L, as it may leave. L is a mean over `train_rows`: clipping looks at each row's own loss."""
         if self._gradient is None:
             return gradient
-        self._charge(self._line("gradient", classes, step, self._gradient))
+        if classes:
+            self._charge(self._line("gradient", classes, step, self._gradient))
         return self._gradient.release(gradient * train_rows, self._stream) / train_rows
 
     def edges(self, edge_index: torch.Tensor, nodes: int) -> torch.Tensor:

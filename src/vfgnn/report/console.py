@@ -13,6 +13,8 @@ from rich.table import Table
 from vfgnn.bench.epoch import EpochBenchmark
 from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.bench.load import LoadBenchmark
+from vfgnn.bench.scale import ScaleBenchmark
+from vfgnn.config import DEALER, SERVER
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
 from vfgnn.records import EpochMetrics, Outcome
@@ -247,3 +249,29 @@ def show_load_benchmark(console: Console, result: LoadBenchmark) -> None:
         table.add_row(name, f"{seconds:.1f}")
     console.print(table)
     console.print(f"{result.common:,} common nodes; {result.peak_bytes / 2**30:.1f} GiB at most, all parties together")
+
+
+def show_scale_benchmark(console: Console, result: ScaleBenchmark) -> None:
+    """Seconds, memory and bytes at each size, how they grow, and what limits them."""
+    table = Table(title="one training epoch, 10 edges per node, 3 holders, all parties over TLS on this machine")
+    for name in ("nodes", "batches", "s", "CPU s", "GB sent", "GiB holder", "GiB dealer", "GiB server"):
+        table.add_column(name, justify="right")
+    for point in result.points:
+        holders = [size for name, size in point.peak_bytes.items() if name not in (SERVER, DEALER)]
+        needs = max(holders), point.peak_bytes.get(DEALER, 0), point.peak_bytes[SERVER]
+        table.add_row(
+            f"{point.nodes:,}",
+            f"{point.batches}",
+            f"{point.epoch_s:.2f}",
+            f"{point.cpu_s:.2f}",
+            f"{point.bytes_per_epoch / 1e9:.3f}",
+            *(f"{size / 2**30:.2f}" for size in needs),
+        )
+    console.print(table)
+    grown = {"seconds": result.time_growth, "CPU seconds": result.cpu_growth, "memory": result.memory_growth}
+    told = ", ".join(f"{name} {growth.over_all:.2f} ({growth.at_the_end:.2f})" for name, growth in grown.items())
+    console.print(f"exponents against nodes + edges, over all sizes (between the two largest): {told}")
+    console.print(
+        f"{result.bytes_per_node:,.0f} bytes per node at {result.points[-1].largest_party}: "
+        f"24 GiB are enough for about {result.largest_nodes:,} nodes"
+    )

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vfgnn.bench.scale import ScaleBenchmark
 from vfgnn.experiments.baseline import Timing
 from vfgnn.experiments.claims import NAMES
 from vfgnn.experiments.tables import TableRow
@@ -37,6 +39,26 @@ def compare_figure(rows: Sequence[TableRow], path: Path) -> None:
 def privacy_figure(rows: Sequence[TableRow], path: Path) -> None:
     """Table 5, to a file."""
     save(draw_privacy(rows), path)
+
+
+def scale_figure(result: ScaleBenchmark, path: Path) -> None:
+    """Seconds and memory of an epoch against nodes + edges, both axes logarithmic, beside a line of slope 1."""
+    size = np.array([point.nodes + point.edges for point in result.points])
+    figure, axes = plt.subplots(1, 2, figsize=(9.2, 3.6))
+    seconds = {"one epoch": [point.epoch_s for point in result.points]}
+    memory = {
+        name: [point.peak_bytes[name] / 2**30 for point in result.points] for name in result.points[-1].peak_bytes
+    }
+    for axis, lines, label in ((axes[0], seconds, "seconds"), (axes[1], memory, "peak memory, GiB")):
+        for name, values in lines.items():
+            axis.plot(size, values, "o-", ms=4, label=name)
+        last = max(values[-1] for values in lines.values())
+        axis.plot(size, last * size / size[-1], "--", color=THEIRS, zorder=0, label="linear")
+        axis.set(xscale="log", yscale="log", xlabel="nodes + edges", ylabel=label)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    save(figure, path)
 
 
 def draw_compare(rows: Sequence[TableRow]) -> Figure:

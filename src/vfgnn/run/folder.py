@@ -1,6 +1,7 @@
 """A party's run folder: its own records of its own run, never shared.
 
-run.json        which run, of which federation, since when, how it ended; at the label holder the outcome
+run.json        which run, of which federation, since when, how it ended, how much memory it took; at the label holder
+                the outcome
 federation.json the public federation file as it was compared with all peers
 metrics.jsonl   label holder only: loss and validation accuracy of each epoch
 traffic.json    messages, bytes and seconds waited, for each phase, link and direction
@@ -8,6 +9,7 @@ log.jsonl       events
 """
 
 import json
+import resource
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -96,6 +98,7 @@ class RunFolder:
             "state": "finished" if error is None else "failed",
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": time.perf_counter() - self._began,
+            "peak_bytes": peak_bytes(),
         }
         if error is not None:
             self._about["error"] = error
@@ -103,6 +106,23 @@ class RunFolder:
             chosen = ("best_epoch", "val_accuracy", "test_accuracy", "scores")
             self._about["outcome"] = {key: getattr(outcome, key) for key in chosen}
         write_json(self.path / "run.json", self._about)
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had.
+
+    Of Linux's own record where there is one: that of `getrusage` begins with what the parent had when it started us.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def read_peak_bytes(path: Path) -> int:
+    """The most memory that a finished run took at this party."""
+    return int(json.loads((path / "run.json").read_text())["peak_bytes"])
 
 
 def read_outcome(path: Path) -> Outcome:
@@ -116,6 +136,12 @@ def read_outcome(path: Path) -> Outcome:
 def read_ticks(path: Path) -> list[float]:
     """The seconds at which the label holder ended each epoch."""
     return [json.loads(line)["at_s"] for line in (path / "metrics.jsonl").read_text().splitlines()]
+
+
+def read_cpu_seconds(path: Path) -> list[float]:
+    """The processor time that this party's process had used at the end of each epoch."""
+    events = [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
+    return [event["cpu_s"] for event in events if event["event"] == "epoch"]
 
 
 def read_traffic(path: Path, party: str) -> Traffic:

@@ -4,6 +4,7 @@ Sees what its role sees (parties/), and leaves records in its own run folder. A 
 role is known: a server's process never loads what could read features, a dealer's nothing of the model.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -196,7 +197,8 @@ class RunningParty:
         known = self.folder.last_metrics
         metrics = {} if known is None else {"loss": known.loss, "val_accuracy": known.val_accuracy}
         epochs = schedule.trained_epochs(self.file.federation("told"))
-        logs.event("epoch", epoch=step.number, of=epochs, sent=sent, received=received, **metrics)
+        used = round(time.process_time(), 3)
+        logs.event("epoch", epoch=step.number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
 
 
 def make_party(
@@ -293,14 +295,18 @@ def _note_leak(federation: Federation, name: str, data: OwnData, folder: RunFold
 
 
 def capacities(file: FederationFile, me: str) -> dict[str, Capacity]:
-    """The peers this party has anything to do with, and how much may wait for either side: two steps' messages."""
+    """The peers this party has anything to do with, and how much may wait for either side: two steps' messages.
+
+    From the dealer one step's: its corrections are of the size of h0, and it is ahead of those who use them anyway.
+    """
     found: dict[str, Capacity] = {}
     everything = [*schedule.links(file.federation("sizes")).items(), *aligning.links(file).items()]
     for (sender, receiver), (messages, largest) in everything:
         if me in (sender, receiver):
             peer = receiver if sender == me else sender
             known = found.get(peer, Capacity(0, 0))
-            found[peer] = Capacity(max(known.window, 2 * messages), max(known.max_bytes, largest))
+            window = messages if DEALER in (sender, receiver) else 2 * messages
+            found[peer] = Capacity(max(known.window, window), max(known.max_bytes, largest))
     return found
 
 

@@ -288,11 +288,16 @@ class Link:
             if due is None:
                 await self._to_send.wait()
                 continue
-            await connection.send(wire.encode(due.header))
-            words = due.payload
-            for at in range(0, len(words), wire.CHUNK):
-                await connection.send(words[at : at + wire.CHUNK])
+            await self._send_message(connection, due)
             sent = due.header.number
+
+    @staticmethod
+    async def _send_message(connection: Connection, due: Outgoing) -> None:
+        """Nothing of it is held here when this returns: the next message may be far away, and this one large."""
+        await connection.send(wire.encode(due.header))
+        words = due.payload
+        for at in range(0, len(words), wire.CHUNK):
+            await connection.send(words[at : at + wire.CHUNK])
 
     async def _receive(self, connection: Connection) -> None:
         while True:

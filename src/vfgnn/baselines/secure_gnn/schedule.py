@@ -39,6 +39,8 @@ class ServerlessFederation(Federation):
             raise ValueError(f"SecureGNN combines by mean or concat, not by {settings.combine}")
         if not self.dropout_factor.is_integer():
             raise ValueError(f"SecureGNN needs a whole 1 / (1 - dropout), which {settings.dropout} does not give")
+        if settings.batch_rows is not None:
+            raise ValueError("SecureGNN trains on all training rows at once: leave batch_rows out")
         if not settings.privacy.off:
             raise ValueError("SecureGNN publishes nothing that could be noised: leave [settings.privacy] out")
         return self
