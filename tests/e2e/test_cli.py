@@ -47,6 +47,7 @@ def test_help_answers_within_a_second():
         ["reproduce", "search"],
         ["bench", "epoch"],
         ["bench", "layer"],
+        ["bench", "scale"],
     ],
 )
 def test_every_command_has_an_example(command):

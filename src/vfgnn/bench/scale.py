@@ -39,7 +39,7 @@ SETTINGS = Settings(
     joint_layer="secure",
     accept_h0_leak=True,
 )
-PATIENCE = Patience(start_s=600, message_s=3600, away_s=60)
+PATIENCE = Patience(start_s=1800, message_s=3600, away_s=600)  # a machine of two cores has five parties to serve
 LARGE_PARTY = 24 * 2**30  # bytes
 
 
