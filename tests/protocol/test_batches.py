@@ -16,7 +16,7 @@ from vfgnn.parties import loop, schedule
 from vfgnn.parties.schedule import Rows
 from vfgnn.privacy.ledger import TRAIN, VAL
 from vfgnn.randomness import scattered
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
 TRAINING_ROWS = 20  # of the graph below

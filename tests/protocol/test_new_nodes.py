@@ -9,7 +9,7 @@ from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.parties.new_nodes import places_of, refuse_unfit
-from vfgnn.run.scenario import split_labels
+from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build, predict_new_nodes
 
 
