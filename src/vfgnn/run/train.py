@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet
 import torch
 from torch_geometric.data import Data
@@ -155,7 +156,7 @@ def predict(trained: SimulationResult | Path | str) -> Data:
         running.wait()
     table = pyarrow.parquet.read_table(out)
     columns = [table[name].to_numpy() for name in table.column_names if name.startswith("probability of ")]
-    return _answer(torch.stack([torch.from_numpy(column) for column in columns], dim=1))
+    return _answer(torch.from_numpy(np.stack(columns, axis=1)))
 
 
 def _answer(probability: torch.Tensor) -> Data:
