@@ -253,9 +253,9 @@ def show_load_benchmark(console: Console, result: LoadBenchmark) -> None:
 
 def show_scale_benchmark(console: Console, result: ScaleBenchmark) -> None:
     """Seconds, memory and bytes at each size, how they grow, and what limits them."""
-    table = Table(title="one training epoch, 10 edges per node, 3 holders, all parties over TLS on this machine")
-    for name in ("nodes", "batches", "s", "CPU s", "GB sent", "GiB holder", "GiB dealer", "GiB server"):
-        table.add_column(name, justify="right")
+    table = Table(title="one training epoch, 10 edges per node, 3 holders, over TLS")
+    for name in ("nodes", "batches", "s", "CPU s", "GB", "GiB holder", "GiB dealer", "GiB server"):
+        table.add_column(name, justify="right", no_wrap=name == "nodes")
     for point in result.points:
         holders = [size for name, size in point.peak_bytes.items() if name not in (SERVER, DEALER)]
         needs = max(holders), point.peak_bytes.get(DEALER, 0), point.peak_bytes[SERVER]
