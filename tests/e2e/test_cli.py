@@ -155,6 +155,7 @@ def test_an_altered_data_file_is_refused(tmp_path):
     assert "truncated or altered" in done.stderr
 
 
+@pytest.mark.slow
 def test_compare_is_resumable(tmp_path):
     """Settings are small here: what matters is that the second call trains nothing."""
     arguments = [

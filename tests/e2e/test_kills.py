@@ -137,6 +137,7 @@ def test_sigterm_loses_no_step(tmp_path):
     assert went_on == [steps[-1]] or went_on == [steps[-1] - 1]  # a peer may stand one step behind
 
 
+@pytest.mark.slow
 def test_a_party_that_stays_away_ends_the_others_with_checkpoints(tmp_path):
     patience = Patience(start_s=60, message_s=60, away_s=2)
     local = small(tmp_path / "federation", epochs=2000, patience=patience)

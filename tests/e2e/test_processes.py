@@ -52,7 +52,12 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("case", [*list(RUNS)[:-1], pytest.param(list(RUNS)[-1], marks=pytest.mark.slow)])
+QUICK = ("4 holders, sage_pool", "2 holders, individual, gcn: no dealer")
+
+
+@pytest.mark.parametrize(
+    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in RUNS]
+)
 def test_processes_train_the_same_model_as_one_process(tmp_path, case):
     holders, settings = RUNS[case]
     graph = random_graph()
@@ -62,6 +67,7 @@ def test_processes_train_the_same_model_as_one_process(tmp_path, case):
     assert_equal(local, holdings, graph)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "settings"),
     [("a label holder without features", {"gnn": "sage_lstm"}), ("a holder without edges", {"gnn": "sage_mean"})],
