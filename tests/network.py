@@ -116,6 +116,7 @@ class Proxy:
 
     def __init__(self, port):
         self.target, self.seen, self._open, self._lock = port, [], [], threading.Lock()
+        self._closed = False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -133,6 +134,10 @@ class Proxy:
                 continue
             to_callee, to_caller = bytearray(), bytearray()
             with self._lock:
+                if self._closed:  # `accept` may let one more in while the listener is being closed
+                    caller.close()
+                    callee.close()
+                    return
                 self._open += [caller, callee]
                 self.seen.append((to_callee, to_caller))
             for source, sink, kept in ((caller, callee, to_callee), (callee, caller, to_caller)):
@@ -158,6 +163,10 @@ class Proxy:
             self._open.clear()
 
     def close(self):
+        with self._lock:
+            self._closed = True
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.cut()
 

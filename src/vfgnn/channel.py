@@ -27,8 +27,8 @@ class Transport(Protocol):
     def put(self, message: Declared, payload: torch.Tensor) -> None:
         """Hand over a payload, which the sender does not change afterwards; returns before the receiver uses it."""
 
-    def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
-        """Wait for the next message from `sender`."""
+    def get(self, sender: str, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
+        """Wait for the next message from `sender`; `patient`: for as long as it is there."""
 
 
 class Channel:
@@ -70,13 +70,13 @@ class Channel:
         self._transport.put(given, payload)
         self.traffic.count(phase=self._phase, sender=self.party, receiver=receiver, size=given.bytes)
 
-    def receive(self, sender: str, kind: Kind) -> torch.Tensor:
-        """Wait for the message that the schedule names next on this link."""
+    def receive(self, sender: str, kind: Kind, *, patient: bool = False) -> torch.Tensor:
+        """Wait for the message that the schedule names next on this link; `patient`: it may come in days."""
         declared = self._next(sender, self.party)
         if declared.kind != kind:
             raise self._refusal("this party asked for another message", str(declared), str(kind))
         began = time.perf_counter()
-        given, payload = self._transport.get(sender)
+        given, payload = self._transport.get(sender, patient=patient)
         waited = time.perf_counter() - began
         self._compare(declared, given, payload)
         self._expected[sender, self.party].popleft()
@@ -182,5 +182,5 @@ class _InMemoryTransport:
     def put(self, message: Declared, payload: torch.Tensor) -> None:
         self._network.put(message, payload)
 
-    def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
+    def get(self, sender: str, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
         return self._network.get(sender, self._party)

@@ -1,6 +1,7 @@
 """Two parties over real TLS in one process: who is let in, and that no message is lost, repeated or readable."""
 
 import asyncio
+import gc
 import json
 import socket
 import ssl
@@ -520,9 +521,11 @@ def test_a_silent_peer_ends_in_a_named_error(tmp_path):
 
 def test_a_peer_that_stays_away_ends_in_a_named_error(tmp_path):
     local = small(tmp_path / "federation", patience=Patience(start_s=5, message_s=20, away_s=1))
+    begun = threading.Barrier(2, timeout=10)  # one that has yet to hear of the start waits longer, and says so
     with proxied(local, "A") as (through, proxies):
 
         def lose(network, peer):
+            begun.wait()
             proxies["A"].close()
             network.get(peer)
 
@@ -560,6 +563,23 @@ def test_a_peer_that_has_ended_is_named(local):
     assert other.error is None
 
 
+def test_a_peer_that_was_through_before_this_party_looked_was_there(tmp_path):
+    local = small(tmp_path / "federation", holders=3, patience=Patience(start_s=3, message_s=5, away_s=5))
+    leader, slow, quick = (
+        Party(local, name, also=also) for name, also in (("A", ("C",)), ("B", ("C",)), ("C", ("B",)))
+    )
+    look = slow.network._wait_for_peers
+
+    def late(*when):
+        while not slow.network._links["C"].ended:
+            time.sleep(0.01)
+        look(*when)
+
+    slow.network._wait_for_peers = late
+    run_all(leader, slow, quick)
+    assert [party.error for party in (leader, slow, quick)] == [None] * 3
+
+
 def test_every_start_has_a_fresh_name(local):
     runs = []
     for _ in range(2):
@@ -593,3 +613,27 @@ def test_a_task_that_swallows_a_cancellation_is_ended_all_the_same():
         return task.cancelled()
 
     assert asyncio.run(check())
+
+
+def test_nothing_of_a_connection_stays_when_it_is_over(local):
+    """A party that serves meets its peers again and again: each time a quarter of a megabyte would add up."""
+
+    def contexts():
+        gc.collect()
+        return sum(type(one) is tls.Context for one in gc.get_objects())
+
+    before = contexts()
+    run_pair(*(Party(local, name, send_all(PAYLOADS)) for name in "AB"))
+    assert contexts() == before
+
+
+def test_a_peer_that_only_one_party_misses_is_waited_for_only_so_long_after_the_start(tmp_path):
+    """The label holder has met everyone it knows and begins; whoever cannot says why instead of staying silent."""
+    patience = Patience(start_s=60, message_s=60, away_s=1)
+    local = small(tmp_path / "federation", patience=patience)
+    one = Party(local, "A", lambda network, peer: network.get(peer))
+    other = Party(local, "B", also=["server"])
+    run_pair(one, other)
+    assert isinstance(other.error, ChannelClosed) and "server did not come" in str(other.error)
+    assert "within 1 s (away_s" in str(other.error)
+    assert "B gave up" in str(one.error)

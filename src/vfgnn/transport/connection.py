@@ -8,6 +8,7 @@ The party's thread calls `put` and `get`; everything with `async` runs in the ne
 """
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
@@ -102,7 +103,7 @@ class Link:
         self.lost_at: float | None = time.monotonic()  # None while connected
         self.came = False  # whether there has been a connection
         self._tasks: list[asyncio.Task[None]] = []
-        self._farewell = ""  # what the peer said when it left
+        self.farewell = ""  # what the peer said when it left
 
     # the party's side
 
@@ -118,10 +119,10 @@ class Link:
             self._outgoing.append(Outgoing(header, payload, payload._version))
         self._wake()
 
-    def get(self) -> tuple[Declared, torch.Tensor]:
+    def get(self, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
         """Wait for the next message; from then on the peer may forget it."""
         with self._changed:
-            self._wait(lambda: bool(self._incoming), f"a message from {self.peer}")
+            self._wait(lambda: bool(self._incoming), f"a message from {self.peer}", math.inf if patient else None)
             self._used += 1
             start, message, payload = self._incoming.popleft()
         if self.start is None or start != self.start.start:
@@ -169,8 +170,9 @@ class Link:
                 raise ChannelClosed(f"{self.peer} ended before its message came", where=f"party {self.me}")
             now = time.monotonic()
             if self.lost_at is not None and now - self.lost_at > self._patience.away_s:
+                said = f" ({self.farewell})" if self.farewell else ""
                 raise ChannelClosed(
-                    f"{self.peer} {self._farewell}has been away for {self._patience.away_s:g} s",
+                    f"{self.peer}{said} has been away for {self._patience.away_s:g} s",
                     expected="a connection (away_s in the federation file)",
                     where=f"party {self.me}",
                     hint=f"see whether {self.peer} still runs, and the network between the two",
@@ -254,14 +256,14 @@ class Link:
                     got=str(peer_received),
                     hint="start all parties anew",
                 )
-            self.lost_at, self.came, self._farewell = None, True, ""
+            self.lost_at, self.came, self.farewell = None, True, ""
             self._changed.notify_all()
 
     def _closed(self, closed: ConnectionClosed) -> None:
         """A peer that says goodbye has ended; a connection that just broke may come back."""
         frame = closed.rcvd
         if frame is not None and frame.code == LEFT:
-            self._farewell = f"({frame.reason}) "
+            self.farewell = frame.reason
         if frame is not None and frame.code == RESTARTED and self._engaged:
             self._alarm.ring(PeerRestarted(frame.reason, where=f"party {self.me}"))
         if frame is None or frame.code not in (ENDED, FAILED):

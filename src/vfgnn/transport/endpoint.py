@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,7 @@ CLOSE_S = 3.0  # for a peer to hear a goodbye
 KEEP_ALIVE_S = 10.0
 SHOWN_DIFFERENCES = 5
 RUN, DOCTOR = "/run", "/doctor"  # what a caller wants
+TRAIN = "run"
 LATER = 1013  # WebSocket close code: try again later
 Meet = Callable[[Connection, str], Awaitable[None]]
 QUIET = logging.getLogger("vfgnn.websockets")  # its findings reach the user through our own errors
@@ -78,6 +80,8 @@ class Endpoint:
     session: str = field(default_factory=lambda: new_seed().hex()[:16])
     run: str | None = None  # of the checkpoints that this party has, and
     steps: tuple[int, ...] = ()  # their steps
+    purpose: str = TRAIN  # the command that was started; its peers must have started the same
+    standing: bool = False  # a peer that has come for something else is waited for, not refused
 
     def __post_init__(self) -> None:
         self.me = self.party.name
@@ -142,7 +146,16 @@ class Endpoint:
                 await connection.close(FAILED, brief(error))
                 self.refused(self.trust.who(_peer_certificate(connection)), error.what)
 
-        context = tls.context(self.party, self.trust, listens=True, on_fault=self._caller_fault)
+        # What a TLS context leads to is never collected while a connection leads to the context: the collector cannot
+        # see through CPython's connections. A party that serves meets its peers again and again.
+        heard = weakref.WeakMethod(self._caller_fault)
+
+        def on_fault(server_name: str | None, reason: str) -> None:
+            hear = heard()
+            if hear is not None:
+                hear(server_name, reason)
+
+        context = tls.context(self.party, self.trust, listens=True, on_fault=on_fault)
         return await serve(
             answer,
             sock=sock,
@@ -237,6 +250,7 @@ class Endpoint:
             run=self.run,
             steps=self.steps,
             federation=self.file.document,
+            purpose=self.purpose,
         )
         try:
             await connection.send(wire.encode(ours))
@@ -269,6 +283,15 @@ class Endpoint:
                 hint="agree on one file and copy it to all parties",
             )
         return hello
+
+    def check_purpose(self, hello: wire.Hello) -> None:
+        """Refuse a peer that was started with another command."""
+        if hello.purpose == self.purpose:
+            return
+        what = f"{hello.sender} was started with `vfgnn {hello.purpose}`, {self.me} with `vfgnn {self.purpose}`"
+        if self.standing:
+            raise NotThere(what)
+        raise PeerRefused(what, expected="the same command at all parties", hint="start it at all parties")
 
     def _other_protocol(self, peer: str, theirs: wire.Version) -> PeerRefused:
         ours_newer = max(self.protocols) > max(theirs.spoken)

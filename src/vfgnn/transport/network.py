@@ -78,9 +78,25 @@ class Network:
         """Hand over a payload for its receiver."""
         self._links[message.receiver].put(message, payload)
 
-    def get(self, sender: str) -> tuple[Declared, torch.Tensor]:
-        """Wait for the next message from `sender`."""
-        return self._links[sender].get()
+    def get(self, sender: str, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
+        """Wait for the next message from `sender`; `patient`: for as long as it is there."""
+        return self._links[sender].get(patient=patient)
+
+    @property
+    def away(self) -> dict[str, str]:
+        """The peers that there is no connection with now, and what was last heard of them."""
+        return {
+            link.peer: self._last_fault.get(link.peer) or link.farewell or ("lost" if link.came else "never heard of")
+            for link in self._links.values()
+            if link.lost_at is not None
+        }
+
+    def refuse_failed(self) -> None:
+        """For a party that waits for none of its peers: raise what it would hear if it did."""
+        failures = [self._alarm.failure, *(link.failure for link in self._links.values())]
+        for failure in failures:
+            if failure is not None:
+                raise failure
 
     def settle(self) -> None:
         """Wait until every peer has used what was sent to it: nobody is then more than a step behind."""
@@ -102,19 +118,21 @@ class Network:
         self._thread.join(GOODBYE_S)
 
     def _wait_for_peers(self, wait_s: float, key: str) -> None:
-        deadline = time.monotonic() + wait_s
-        while missing := [link for link in self._links.values() if link.lost_at is not None]:
+        deadline, away_s = time.monotonic() + wait_s, self._endpoint.file.patience.away_s
+        # A peer with little to do may have come, said all it had to say, and ended before the others are there.
+        while missing := [link for link in self._links.values() if link.lost_at is not None and not link.ended]:
             if self._alarm.failure is not None:
                 raise self._alarm.failure
             if any(link.failure for link in self._links.values()):
                 raise self._first_failure()
+            if self._leader is not None and self._leader.start is not None and time.monotonic() + away_s < deadline:
+                # The label holder has met everyone, and goes on without those whom only this party misses.
+                deadline, wait_s, key = time.monotonic() + away_s, away_s, "away_s"
             if time.monotonic() > deadline:
                 raise ChannelClosed(
                     f"{' and '.join(link.peer for link in missing)} did not come",
                     expected=f"all parties within {wait_s:g} s ({key} in the federation file)",
-                    got="; ".join(
-                        f"{link.peer}: {self._last_fault.get(link.peer, 'never heard of')}" for link in missing
-                    ),
+                    got="; ".join(f"{peer}: {fault}" for peer, fault in self.away.items()),
                     where=f"party {self._endpoint.me}",
                     hint="run `vfgnn doctor` at the parties that are named",
                 )
@@ -197,7 +215,8 @@ class Network:
             return
         try:
             await self._serve(link, connection)
-        except NotThere:
+        except NotThere as absent:
+            self._last_fault[peer] = absent.what
             raise
         except Exception as error:  # noqa: BLE001 (it is raised again, by name)
             link.fail(_named(error, peer))
@@ -227,6 +246,7 @@ class Network:
         hello = await self._endpoint.hello(
             connection, link.peer, received=link.received, knows=None if link.hello is None else link.hello.session
         )
+        self._endpoint.check_purpose(hello)
         if hello.knows not in (None, self._endpoint.session):
             raise NotThere(f"{link.peer} has yet to hear that {link.me} was started anew")
         try:
@@ -235,6 +255,7 @@ class Network:
             self._alarm.ring(restarted)
             raise NotThere(f"{link.me} goes back to a common step") from None
         self._on_event("connected" if not link.came else "connected again", peer=link.peer)
+        self._last_fault.pop(link.peer, None)
         await link.serve(connection, peer_received=hello.received)
         if not link.ended and link.failure is None:
             self._on_event("connection lost", peer=link.peer)

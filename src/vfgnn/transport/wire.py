@@ -74,6 +74,7 @@ class Hello(Version, frozen=True, tag="hello", omit_defaults=True, kw_only=True)
     run: str | None  # the run that it has checkpoints of
     steps: tuple[int, ...]  # at whose beginning it can stand again
     federation: dict[str, object]
+    purpose: str = "run"  # the command that was started
 
 
 class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True, omit_defaults=True):
