@@ -80,6 +80,8 @@ class Kind(StrEnum):
     """Everyone -> label holder: the final state is on this party's disk."""
     END = "end"
     """Label holder -> everyone: it is on everybody's disk, and nobody is needed any more."""
+    PASS = "pass"  # noqa: S105 (no password)
+    """Label holder -> everyone (`vfgnn serve`): one more pass is wanted, and whether nodes are to be aligned anew."""
     HIDDEN_GRADIENT = "hidden_gradient"
     """Label holder -> server: dL/dz_L of the training rows (noised with `gradient_epsilon`)."""
     LOCAL_GRADIENT = "local_gradient"

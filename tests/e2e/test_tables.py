@@ -17,8 +17,8 @@ from vfgnn.data.tables import Columns, read_nodes
 from vfgnn.files import load_party
 from vfgnn.run import aligning
 from vfgnn.run.own_data import load_data
-from vfgnn.run.predict import NOT_SHARED, OK, UNKNOWN
 from vfgnn.run.processes import LocalProcesses
+from vfgnn.run.trained import NOT_SHARED, OK, UNKNOWN
 
 
 def shared_ids(local, holders):

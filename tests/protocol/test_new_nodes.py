@@ -8,7 +8,7 @@ from vfgnn.data import datasets
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ConfigError
-from vfgnn.parties.new_nodes import places_of, refuse_unfit
+from vfgnn.parties.new_nodes import in_trained_order, places_of, refuse_gone, refuse_unfit, with_releases
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build, predict_new_nodes
 
@@ -55,11 +55,34 @@ def test_where_trained_rows_stand_now():
     assert places_of(torch.tensor([4, 9]), torch.tensor([4])).tolist() == [0, -1]
 
 
+def test_trained_nodes_keep_their_order_and_new_ones_follow():
+    trained, now = torch.tensor([4, 1, 2]), torch.tensor([1, 7, 4, 9])
+    assert in_trained_order(trained, now).tolist() == [4, 1, 7, 9]
+    assert in_trained_order(trained, torch.tensor([2, 4, 1])).tolist() == [4, 1, 2]
+    nothing = torch.empty(0, dtype=torch.int64)
+    assert in_trained_order(nothing, nothing).tolist() == []
+
+
+def test_what_was_noised_for_a_new_node_is_sent_again_wherever_it_stands():
+    state = {"best_release/rows": torch.tensor([1, 0]), "best_release/noised": torch.tensor([[1.0], [0.0]])}
+    later = with_releases(state, [torch.tensor([9.0]), None, None, torch.tensor([3.0])])
+    assert later["best_release/rows"].tolist() == [1, 0, 3]  # training's own noise stays what it was
+    assert later["best_release/noised"].tolist() == [[1.0], [0.0], [3.0]]
+    assert with_releases({}, [None]) == {}
+
+
 def test_what_cannot_be_extended_is_refused(citeseer):
     holdings, labels = citeseer
     federation = build(holdings, labels, settings(), seed=0).federation
     with pytest.raises(CheckpointRefused, match="no longer common"):
-        refuse_unfit(federation, torch.tensor([0, -1]))
-    noised = settings(privacy={"edge_epsilon": 8.0})
-    with pytest.raises(ConfigError, match="edges are noised"):
-        refuse_unfit(build(holdings, labels, noised, seed=0).federation, torch.tensor([0, 1]))
+        refuse_gone(federation, torch.tensor([0, -1]))
+    refuse_gone(
+        build(holdings, labels, settings(initial_embedding="individual"), seed=0).federation, torch.tensor([-1])
+    )
+    refuse_unfit(federation)
+    for privacy, says in (
+        ({"edge_epsilon": 8.0}, "edges are noised"),
+        ({"row_epsilon": 8.0, "average_releases": 0.5}, "averages releases"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            refuse_unfit(build(holdings, labels, settings(privacy=privacy, combine="mean"), seed=0).federation)

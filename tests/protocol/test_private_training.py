@@ -1,6 +1,7 @@
 """Differential privacy inside a federation: what leaves is what the ledger says, noised, and nothing else."""
 
 from collections import defaultdict
+from functools import partial
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from vfgnn.errors import BudgetSpent, ConfigError
 from vfgnn.messages import Kind
 from vfgnn.model.cg2_server import ReleaseAverage
 from vfgnn.model.cg3_labels import OutputLayer
-from vfgnn.parties import schedule
+from vfgnn.parties import loop, schedule
 from vfgnn.parties.holder import Holder
 from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
@@ -142,6 +143,17 @@ def test_training_on_noised_labels_is_training_on_those_labels():
     assert not torch.equal(seen[used], true.y[used]) and torch.equal(seen[true.test], true.y[true.test])
     noised = Labels(y=seen, train=true.train, val=true.val, test=true.test, classes=true.classes)
     assert trained(labels=noised)[1] == outcome
+
+
+def test_a_prediction_with_a_trained_model_noises_no_label():
+    parties, _, _ = trained(privacy={"label_epsilon": 1.0})
+    again = build(*prepared(privacy={"label_epsilon": 1.0}), seed=1)
+    for name, party in again.parties.items():
+        party.load(parties.parties[name].state())
+    again.network.run({name: partial(loop.predict, party) for name, party in again.parties.items()})
+    assert parties.label_holder.publisher.ledger.count == 1
+    assert again.label_holder.publisher.ledger.count == 0
+    assert torch.equal(again.label_holder.logits, parties.label_holder.logits)
 
 
 def test_loss_correction_fits_the_true_distribution():

@@ -164,14 +164,19 @@ def test_noised_inputs_are_drawn_and_paid_for_once(tmp_path):
 
     edges = torch.tensor([[0, 1, 5], [1, 0, 9]])
 
-    def start(epsilon=2.0):
-        ledger = Ledger(tmp_path / "ledger.jsonl")
+    def start(epsilon=2.0, edges=edges, **options):
+        ledger = Ledger(tmp_path / "ledger.jsonl", **options)
         publisher = Publisher(Privacy(edge_epsilon=epsilon), epochs=1, run="r", seed=new_seed(), ledger=ledger)
-        noised = publisher.edges(edges, 50)
-        ledger.close()
-        return noised, ledger.count
+        try:
+            return publisher.edges(edges, 50), ledger.count
+        finally:
+            ledger.close()
 
     first, charged = start()
     again, still = start()
     assert torch.equal(first, again) and charged == still == 1
     assert start(epsilon=3.0)[1] == 2
+    assert torch.equal(start(trained=True)[0], first)
+    with pytest.raises(LedgerRefused, match="have changed since they were noised"):
+        start(edges=edges[:, :2], trained=True)  # a prediction must not draw, nor pay, again
+    assert len(read_releases(tmp_path / "ledger.jsonl")) == 2

@@ -6,6 +6,7 @@ of the training rows to the server, `keep` and `stop` to everyone. Labels, loss,
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 import torch
 
@@ -60,10 +61,7 @@ class LabelHolder(Holder):
         with randomness.initialising(randomness.derive_key(seed, "output layer")):
             self.output = self._make_output().to(self._device)
         self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
-        self._y = self._noised(labels).to(self._device)
         self._history: list[EpochMetrics] = []
-        weights = class_weights(federation.settings, self._y[labels.train], federation.classes)
-        self._class_weights = None if weights is None else weights.to(self._device)
         self._best_score, self._best_accuracy, self._best_epoch = -1.0, 0.0, 0
         self._val_accuracy: float | None = None
         self._best_output: dict[str, torch.Tensor] = {}
@@ -88,15 +86,30 @@ class LabelHolder(Holder):
         """Reveals: dL/dz_L of the training rows to the server."""
         self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, gradient)
 
-    def _noised(self, labels: Labels) -> torch.Tensor:
-        """The labels that training and validation see; test labels judge the result and act on nothing."""
+    @cached_property
+    def _y(self) -> torch.Tensor:
+        """The labels that training and validation see; test labels judge the result and act on nothing.
+
+        Noised, and charged, when training asks for them: a prediction with a trained model needs none.
+        """
+        labels = self._labels
         used = torch.cat([labels.train, labels.val])
         if self._rank is not None:  # an order that is the same in every run
             used = used[torch.argsort(self._rank[used])]
         names = used if self._rank is None else self._rank[used]
         y = labels.y.clone()
         y[used] = self.publisher.labels(labels.y[used], labels.classes, names)
-        return y
+        return y.to(self._device)
+
+    @cached_property
+    def _class_weights(self) -> torch.Tensor | None:
+        weights = class_weights(self.federation.settings, self._y[self._labels.train], self.federation.classes)
+        return None if weights is None else weights.to(self._device)
+
+    def set_up(self) -> None:
+        """Noise the labels if they have to be, then as every holder."""
+        _ = self._y
+        super().set_up()
 
     def _learn_rows(self) -> None:
         """Reveals: the rows that train and validate, to the server and the publishing holders (`needed` only)."""

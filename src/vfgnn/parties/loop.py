@@ -142,6 +142,25 @@ def predict(party: Party, *, new_nodes: bool = False) -> None:
     channel.finish()
 
 
+def call_pass(channel: Channel, federation: Federation, *, new_nodes: bool) -> None:
+    """Label holder of a federation that stays up: ask everyone for a prediction.
+
+    Reveals: to everyone, when something is asked that it does not know yet; never what.
+    """
+    channel.enter("pass", schedule.pass_messages(federation))
+    for other in federation.others:
+        channel.send(other, Kind.PASS, torch.tensor([new_nodes], dtype=torch.uint8))
+    channel.finish()
+
+
+def await_pass(channel: Channel, federation: Federation) -> bool:
+    """Everyone else: wait for that, for as long as the label holder is there; whether nodes are aligned anew."""
+    channel.enter("pass", schedule.pass_messages(federation))
+    new_nodes = bool(channel.receive(federation.label_holder, Kind.PASS, patient=True)[0])
+    channel.finish()
+    return new_nodes
+
+
 def _end(party: Party) -> None:
     """Leave together: before this is through, whoever is killed finds the others; after it, nobody needs anybody."""
     federation, channel = party.federation, party.channel

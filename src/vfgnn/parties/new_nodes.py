@@ -4,6 +4,8 @@ Weights do not depend on how many nodes there are. What does is this holder's pa
 as Q_i [nodes, d]: it is 0 at new nodes. Runs at each party, on its own state; nothing leaves.
 """
 
+from collections.abc import Sequence
+
 import torch
 
 from vfgnn.checkpoint import State
@@ -25,8 +27,29 @@ def over_more_nodes(state: State, places: torch.Tensor, nodes: int) -> State:
         if name in moved:
             moved[name] = torch.tensor(0)  # masks are counted from the start of each connection
     if "best_release/rows" in moved:
-        moved["best_release/rows"] = places[moved["best_release/rows"]]
+        moved |= _released(places[moved["best_release/rows"]], moved["best_release/noised"])
     return moved
+
+
+def with_releases(state: State, releases: Sequence[torch.Tensor | None]) -> State:
+    """The same with the rows that were noised in an earlier pass, by node; those of training come first."""
+    rows, noised = state.get("best_release/rows"), state.get("best_release/noised")
+    if rows is None or noised is None:
+        return state
+    known = set(rows.tolist())
+    later = [row for row, release in enumerate(releases) if release is not None and row not in known]
+    if not later:
+        return state
+    added = torch.stack([release for row in later if (release := releases[row]) is not None])
+    return state | {
+        "best_release/rows": torch.cat([rows, torch.tensor(later)]),
+        "best_release/noised": torch.cat([noised, added]),
+    }
+
+
+def _released(places: torch.Tensor, noised: torch.Tensor) -> State:
+    there = places >= 0
+    return {"best_release/rows": places[there], "best_release/noised": noised[there]}
 
 
 def _scattered(by_node: torch.Tensor, places: torch.Tensor, nodes: int) -> torch.Tensor:
@@ -43,14 +66,33 @@ def places_of(trained: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
     return place[trained]
 
 
-def refuse_unfit(federation: Federation, places: torch.Tensor) -> None:
-    """What cannot be extended is refused before anything is computed."""
-    if federation.settings.privacy.edge_epsilon is not None:
+def in_trained_order(trained: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
+    """The common rows of now, those of training first and in its order.
+
+    All holders come to the same order, because all know both; and where nothing is new, to the same predictions.
+    """
+    return torch.cat([trained[places_of(trained, now) >= 0], now[places_of(now, trained) < 0]])
+
+
+def refuse_unfit(federation: Federation) -> None:
+    """Settings with which no node can be added are refused at all parties, before anything is sent."""
+    privacy = federation.settings.privacy
+    if privacy.edge_epsilon is not None:
         raise ConfigError(
             "new nodes cannot be predicted where edges are noised",
             expected="edge_epsilon off",
             hint="edges are noised once, over the nodes that there are: train again",
         )
+    if privacy.average_releases:
+        raise ConfigError(
+            "new nodes cannot be predicted where the server averages releases",
+            expected="average_releases = 0",
+            hint="the server counts its averages by node, and is not told which nodes are new: train again",
+        )
+
+
+def refuse_gone(federation: Federation, places: torch.Tensor) -> None:
+    """At a holder, before anything is computed."""
     gone = int((places < 0).sum())
     if gone and federation.collaborative:
         raise CheckpointRefused(

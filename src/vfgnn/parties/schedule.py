@@ -6,6 +6,7 @@
     backward t dL/dz_L; the gradient of each holder's own rows; with `batch_rows` both once per batch
     new nodes  h0 over nodes that were not there in training, before a prediction
     predict    published rows and z_L of all nodes, from the best epoch's weights
+    pass       under `vfgnn serve`, between predictions: the label holder's word that it wants one
     end        all say that they have what they need, then all may go
 
 Every party computes this table by itself and its channel holds it to it. Nothing private goes in or comes out.
@@ -222,6 +223,12 @@ def new_node_messages(federation: Federation) -> list[Declared]:
     """h0 of all nodes, some of them new, from the trained shared weights."""
     refresh = joint_refresh(federation) if federation.settings.trained_joint_epochs else []
     return joint_setup(federation) + refresh
+
+
+def pass_messages(federation: Federation) -> list[Declared]:
+    """Of a federation that stays up, before each prediction."""
+    leader = federation.label_holder
+    return [Declared(Kind.PASS, leader, party, torch.uint8, (1,)) for party in federation.others]
 
 
 def end_step(federation: Federation) -> int:

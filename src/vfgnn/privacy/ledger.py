@@ -8,7 +8,6 @@ Totals are exact. Gaussian releases of one class of rows add up in closed form (
 dp-accounting. Units are kept apart: a row of a message, an edge, a label.
 """
 
-import fcntl
 import json
 import math
 import os
@@ -20,6 +19,7 @@ from typing import Literal
 
 from vfgnn.chain import Chain, read
 from vfgnn.errors import BudgetSpent, LedgerRefused
+from vfgnn.locks import lock
 from vfgnn.privacy.calibration import Adjacency, epsilon_of
 from vfgnn.records import write_json
 
@@ -59,17 +59,26 @@ class Release:
 
 
 class Ledger:
-    """A holder's releases; without a path, in memory for a simulation."""
+    """A holder's releases; without a path, in memory for a simulation.
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
+    `trained`: for a model that is trained already, whose inputs were noised then and are not noised again.
+    """
+
+    def __init__(self, path: Path | None = None, *, trained: bool = False) -> None:
+        self.path, self.trained = path, trained
         self.releases: list[Release] = []
         self._chain: Chain | None = None
         self._lock: int | None = None
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(path)
+        # Two that count for themselves would each spend the whole budget.
+        refusal = LedgerRefused(
+            "the privacy ledger is in use by another process",
+            where=str(path),
+            hint="wait for the other run on this data to end",
+        )
+        self._lock = lock(path.with_name(f"{path.name}.lock"), refusal)
         try:
             self._chain = Chain(path, WHAT, LedgerRefused, durable=True)
             self.releases = read_releases(path) if path.is_file() else []
@@ -121,21 +130,6 @@ class Ledger:
             return int(json.loads(self._count_path.read_text())["entries"])
         except (ValueError, KeyError, TypeError):
             raise LedgerRefused("the ledger's count was altered", where=str(self._count_path)) from None
-
-
-def _locked(path: Path) -> int:
-    """One process at a time: two that count for themselves would each spend the whole budget."""
-    lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise LedgerRefused(
-            "the privacy ledger is in use by another process",
-            where=str(path),
-            hint="wait for the other run on this data to end",
-        ) from None
-    return lock
 
 
 def read_releases(path: Path) -> list[Release]:

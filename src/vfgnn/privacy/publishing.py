@@ -181,6 +181,13 @@ class Publisher:
                     where=str(path),
                     hint="restore the file; removing it draws, and charges, once more",
                 ) from None
+        if self.ledger.trained:
+            raise LedgerRefused(
+                f"the {release.what} have changed since they were noised",
+                expected=f"the {release.what} that the model was trained with",
+                where=str(path.parent),
+                hint="noise on inputs is drawn once: restore them, or train again",
+            )
         noised = draw()
         self._charge(release)
         temporary = path.with_suffix(".tmp")

@@ -59,7 +59,9 @@ def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) 
     """Write down which nodes this run has."""
     about: dict[str, object] = {"run": run, "nodes": nodes}
     if data.tables is not None:
-        about |= {"order": data.tables.digest(rows), "table_rows": len(data.tables.nodes.ids)}
+        tables = data.tables
+        about |= {"order": tables.digest(rows), "table_rows": len(tables.nodes.ids)}
+        about |= {"features": tables.feature_digest(rows)}
     temporary = folder / f"{KEPT}.tmp"
     save_file({"rows": rows.contiguous()}, temporary, {"vfgnn": json.dumps(about)})
     temporary.replace(folder / KEPT)
@@ -99,6 +101,20 @@ def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tenso
                 hint="restore the table, or begin a new run with --fresh at all parties",
             )
     return int(about["nodes"]), rows
+
+
+def refuse_changed(folder: Path, data: OwnData, rows: torch.Tensor) -> None:
+    """At a holder, where the shared weights are computed again: W = a W_0 - X^T Q needs the X of training."""
+    if data.tables is None:
+        return
+    about, _ = _read(folder / KEPT)
+    if about.get("features") != data.tables.feature_digest(rows):
+        raise CheckpointRefused(
+            "features of trained nodes have changed since this run began",
+            expected="the values of training; new ids may be added",
+            where=str(folder / KEPT),
+            hint="the shared weights are made of them: restore the values, or train again",
+        )
 
 
 def over(file: FederationFile, data: OwnData, rows: torch.Tensor) -> OwnData:

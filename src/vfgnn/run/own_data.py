@@ -62,6 +62,10 @@ class OwnTables:
         content = "\x01".join("\x00".join(part) for part in (common, self.nodes.names, classes))
         return hashlib.sha256(content.encode()).hexdigest()
 
+    def feature_digest(self, rows: torch.Tensor) -> str:
+        """Likewise: their values."""
+        return hashlib.sha256(self.nodes.x[rows].contiguous().numpy().data).hexdigest()
+
 
 @dataclass(frozen=True)
 class OwnData:

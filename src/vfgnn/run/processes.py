@@ -21,6 +21,7 @@ from vfgnn.run.loopback import LocalFederation
 VFGNN = (sys.executable, "-m", "vfgnn", "run")
 STOP_S = 10.0  # for a party to say goodbye before it is killed
 POLL_S = 0.1
+KILLED = "killed"  # by `kill`, which is no failure
 
 
 class PartyFailed(VfgnnError):
@@ -51,7 +52,7 @@ class LocalProcesses:
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # a party's own options
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
-    _offsets: dict[str, int] = field(default_factory=dict)  # how far each log was read
+    _read: dict[str, tuple[int, int]] = field(default_factory=dict)  # which file each log was, and how far it was read
 
     def __enter__(self) -> Self:
         for name in self.names or self.local.names:
@@ -78,7 +79,7 @@ class LocalProcesses:
                 env={**os.environ, "PYTHONWARNINGS": "ignore"},
             )
         self.progress[name] = Progress()
-        self._offsets.setdefault(name, 0)
+        self._read.setdefault(name, (0, 0))
 
     def wait(self, on_progress: Callable[[dict[str, Progress]], None] | None = None) -> None:
         """Until all have ended well; the first that did not is named, with what it said."""
@@ -102,7 +103,7 @@ class LocalProcesses:
         """As `kill -9` does."""
         self.children[name].kill()
         self.children[name].wait()
-        self.progress[name].state = "killed"
+        self.progress[name].state = KILLED
 
     def stop(self) -> None:
         """End what still runs: first politely, then not."""
@@ -125,7 +126,8 @@ class LocalProcesses:
             child.stdin.close()
 
     def _raise_failure(self) -> None:
-        failed = [name for name, child in self.children.items() if child.poll() not in (None, 0)]
+        ended = [name for name, child in self.children.items() if child.poll() not in (None, 0)]
+        failed = [name for name in ended if self.progress[name].state != KILLED]
         if not failed:
             return
         # Whoever failed first tells the others, which then fail too: the one that does not blame a peer began it.
@@ -145,12 +147,15 @@ class LocalProcesses:
             if not path.is_file():
                 continue
             with path.open("rb") as log:
-                log.seek(self._offsets[name])
+                known, offset = self._read[name]
+                file = os.fstat(log.fileno()).st_ino
+                offset = log.seek(offset if file == known else 0)  # a new run puts the log of the one before aside
                 for line in log:
                     if not line.endswith(b"\n"):
                         break
-                    self._offsets[name] += len(line)
+                    offset += len(line)
                     _follow(progress, json.loads(line))
+                self._read[name] = file, offset
 
 
 def end_with_parent() -> None:

@@ -1,0 +1,232 @@
+"""A party of a finished run, asked again: one pass over all nodes with the weights that training ended with.
+
+Each party loads the state that its run ended with. The holders publish the rows of all nodes, so that nobody sees which
+ones were asked for; z_L goes to the label holder. Rows that were noised are sent again as they were
+(parties/holder.py). Under `vfgnn predict` a pass comes once, under `vfgnn serve` whenever the label holder asks.
+
+New nodes: ids that came after training are aligned with the others' and predicted with the same weights. Holders append
+them to their tables; what was there stays where it was (parties/new_nodes.py).
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from vfgnn.channel import Channel
+from vfgnn.checkpoint import Checkpoints, State, copied, part
+from vfgnn.config import Federation
+from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
+from vfgnn.files import FederationFile, PartyFile
+from vfgnn.locks import lock
+from vfgnn.parties import loop, schedule
+from vfgnn.parties.new_nodes import (
+    in_trained_order,
+    over_more_nodes,
+    places_of,
+    refuse_gone,
+    refuse_unfit,
+    with_releases,
+)
+from vfgnn.privacy.ledger import Ledger
+from vfgnn.run import aligning
+from vfgnn.run.own_data import OwnData, load_data
+from vfgnn.run.party import make_party
+from vfgnn.transport.endpoint import Endpoint
+from vfgnn.transport.wire import Start
+
+OK, NOT_SHARED, UNKNOWN = "ok", "not at all holders", "unknown"
+
+
+@dataclass(frozen=True, repr=False)
+class Predictions:
+    """What the label holder learns of one pass."""
+
+    common: pa.Array  # ids, in the common order
+    own: pa.Array  # all that its own table has
+    classes: tuple[str, ...]
+    probability: torch.Tensor  # float64 [common, classes]
+
+    def __repr__(self) -> str:
+        return f"Predictions(nodes={len(self.common)}, classes={len(self.classes)})"
+
+    def table(self, ids: pa.Array | None) -> pa.Table:
+        """Of some ids, or of all common ones: id, status, class, and a probability for each class."""
+        ids = self.common if ids is None else ids
+        found = pc.index_in(ids, value_set=self.common)
+        here = pc.is_in(ids, value_set=self.own)
+        status = pc.if_else(pc.is_valid(found), OK, pc.if_else(here, NOT_SHARED, UNKNOWN))
+        columns = {"id": ids, "status": status, "class": self.likeliest.take(found)}
+        for number, name in enumerate(self.classes):
+            columns[f"probability of {name}"] = pa.array(self.probability[:, number].numpy()).take(found)
+        return pa.table(columns)
+
+    @property
+    def likeliest(self) -> pa.Array:
+        """The class of each common id."""
+        return pa.array(self.classes).take(pa.array(self.probability.argmax(dim=1).numpy()))
+
+
+class TrainedParty:
+    """One party's part of a finished run."""
+
+    def __init__(self, file: FederationFile, party: PartyFile) -> None:
+        self.file, self.party = file, party
+        federation = file.federation("asked again")
+        self._end = schedule.end_step(federation)
+        self._kept = Checkpoints(
+            party.run_folder / "checkpoints", party=party.name, federation=federation.digest, scheduled=[self._end]
+        )
+        _refuse_unfinished(party, self._kept, self._end)
+        self._state = self._kept.load(self._end)
+        # Two with one name would take each other's place at the others, for ever.
+        self._lock = lock(party.run_folder / "in-use.lock", _in_use(party))
+        noised = party.data is not None and not federation.settings.privacy.off
+        self._ledger: Ledger | None = None
+        try:
+            self._ledger = Ledger(party.privacy_ledger, trained=True) if noised else None
+        except BaseException:
+            self.close()
+            raise
+        self._releases: dict[str, torch.Tensor] = {}  # by id: the noised rows of passes since then
+
+    def refuse_new_nodes(self) -> None:
+        """Where settings alone say that nodes cannot be added to this model."""
+        if self.file.alignment is None:
+            raise ConfigError("new nodes need ids", expected="tables: [alignment] in the federation file")
+        refuse_unfit(self.file.federation("new nodes"))
+
+    def endpoint(self, purpose: str, *, standing: bool = False) -> Endpoint:
+        """To meet the others with the same model."""
+        steps = (self._end,)
+        return Endpoint(self.file, self.party, run=self._kept.run, steps=steps, purpose=purpose, standing=standing)
+
+    def refuse_other(self, start: Start) -> None:
+        """Where the parties have met over another model than this one."""
+        if (start.run, start.step) != (self._kept.run, self._end):
+            raise ProtocolError("a peer has another model", expected=f"run {self._kept.run}", got=f"run {start.run}")
+
+    def load(self) -> "Nodes":
+        """This party's data as it is today, over the nodes of training."""
+        return Nodes.load(self.file, self.party, self._kept)
+
+    def ask(self, channel: Channel, trained: "Nodes", *, run: str, new_nodes: bool) -> Predictions | None:
+        """One pass; `run` names it, and every mask and every line of the ledger with it.
+
+        Reveals: rows of all nodes to the server, z_L of all nodes to the label holder; with `new_nodes` also what
+        aligning reveals, and h0 of all nodes to the holders with edges.
+        """
+        now, state = trained, copied(self._state)
+        if new_nodes:
+            if self.file.federation(run, now.nodes).collaborative:
+                aligning.refuse_changed(self.party.run_folder, trained.data, trained.rows)
+            now = trained.aligned_anew(self.file, channel)
+            state = now.extended(state, trained, self.file.federation(run, now.nodes))
+        federation = self.file.federation(run, now.nodes)
+        if new_nodes:
+            state = with_releases(state, [self._releases.get(one) for one in now.ids])
+        made = make_party(federation, self.party, channel, now.data, lambda metrics: None, self._ledger)
+        try:
+            made.load(state)
+            loop.predict(made, new_nodes=new_nodes)
+        finally:
+            made.close()
+            if self._ledger is not None and new_nodes:
+                self._keep_releases(made, now)
+        logits: torch.Tensor | None = getattr(made, "logits", None)  # the label holder's
+        return None if logits is None else self._predictions(logits, now)
+
+    def _keep_releases(self, made: loop.Party, now: "Nodes") -> None:
+        """So that another pass sends the same noise again, and pays nothing."""
+        released, ids = part(made.state(), "best_release"), now.ids
+        if released and ids:
+            rows = released["rows"].tolist()
+            self._releases |= {ids[row]: noised for row, noised in zip(rows, released["noised"], strict=True)}
+
+    def _predictions(self, logits: torch.Tensor, now: "Nodes") -> Predictions:
+        """Ids and classes as the label holder's tables name them; aligned tensors have numbers only."""
+        probability, tables = logits.double().cpu().softmax(dim=1), now.data.tables
+        if tables is None or tables.labels is None:
+            ids = pa.array([str(row) for row in range(len(logits))])
+            return Predictions(ids, ids, tuple(str(c) for c in range(logits.shape[1])), probability)
+        own = tables.nodes.ids
+        return Predictions(own.take(pa.array(now.rows.numpy())), own, tuple(tables.labels.classes), probability)
+
+    def close(self) -> None:
+        """Nothing more will be asked, or charged."""
+        os.close(self._lock)
+        if self._ledger is not None:
+            self._ledger.close()
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a pass, and this party's data over them."""
+
+    data: OwnData
+    nodes: int | None  # None: as the federation file says
+    rows: torch.Tensor  # of this holder's node table, in the common order
+
+    @property
+    def ids(self) -> list[str]:
+        """Of the common nodes, as this holder's table writes them; none where there is no table."""
+        tables = self.data.tables
+        return [] if tables is None else tables.nodes.ids.take(pa.array(self.rows.numpy())).to_pylist()
+
+    @staticmethod
+    def load(file: FederationFile, party: PartyFile, kept: Checkpoints) -> "Nodes":
+        """As they were in training, standardised as then."""
+        if file.alignment is None:
+            return Nodes(load_data(file, party), None, torch.arange(0))
+        data = load_data(file, party, fitted=aligning.fitted_rows(party.run_folder))
+        nodes, rows = aligning.kept(party.run_folder, kept.run, data)
+        return Nodes(aligning.over(file, data, rows), nodes, rows)
+
+    def aligned_anew(self, file: FederationFile, channel: Channel) -> "Nodes":
+        """With the ids that all holders have now. Reveals: what an alignment reveals (alignment/)."""
+        nodes, rows = aligning.align(file, channel.party, channel, self.data)
+        rows = in_trained_order(self.rows, rows)
+        return Nodes(aligning.over(file, self.data, rows), nodes, rows)
+
+    def extended(self, state: State, trained: "Nodes", federation: Federation) -> State:
+        """A party's trained state over the nodes of now; only holders have anything that counts nodes."""
+        if self.data.holding is None:
+            return over_more_nodes(state, torch.arange(0), 0)
+        places = places_of(trained.rows, self.rows)
+        refuse_gone(federation, places)
+        return over_more_nodes(state, places, federation.nodes)
+
+
+def new_folder(run_folder: Path, kind: str) -> Path:
+    """For the records of what comes after a run."""
+    folder = run_folder / kind / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _in_use(party: PartyFile) -> CheckpointRefused:
+    return CheckpointRefused(
+        f"another process of {party.name} uses this model",
+        where=str(party.run_folder),
+        hint="end that `vfgnn serve` or `vfgnn predict` first",
+    )
+
+
+def _refuse_unfinished(party: PartyFile, kept: Checkpoints, end: int) -> None:
+    try:
+        state = json.loads((party.run_folder / "run.json").read_text()).get("state")
+    except (OSError, ValueError):
+        state = None
+    if end not in kept.steps or state != "finished":
+        raise CheckpointRefused(
+            f"{party.name} has no trained model",
+            expected="the run folder of a finished run of this federation",
+            got="no finished run" if state is None else f"a run that is {state}",
+            where=str(party.run_folder),
+            hint="finish `vfgnn run` at all parties first",
+        )
