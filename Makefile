@@ -27,8 +27,9 @@ test: lint
 test-all: lint
 	$(BIN)/pytest -m ''
 
-soak: setup  # 200 kills, most of an hour
-	VFGNN_SOAK=1 $(BIN)/pytest tests/e2e/test_kills.py -k two_hundred
+soak: setup  # VFGNN_SOAK minutes of load on a federation that serves, then 200 kills of one that trains: under two hours
+	VFGNN_SOAK=60 $(BIN)/pytest tests/e2e/test_serve_soak.py
+	VFGNN_SOAK=60 $(BIN)/pytest tests/e2e/test_kills.py -k two_hundred
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,6 +5,7 @@ Through the standard `logging`, logger `vfgnn.run`, so that an organisation's ow
 
 import json
 import logging
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,8 +27,8 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Time, party, event, then the event's own fields."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        fields = getattr(record, "fields", {})
-        return json.dumps({"time": time, "party": self._party, "event": record.getMessage(), **fields}, default=str)
+        event = {"time": time, "party": self._party, "event": record.getMessage().strip()}
+        return json.dumps({**event, **_fields(record)}, default=str)
 
 
 class Text(JsonLines):
@@ -35,9 +36,25 @@ class Text(JsonLines):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        fields = " ".join(f"{key}={value}" for key, value in getattr(record, "fields", {}).items())
+        fields = " ".join(f"{key}={value}" for key, value in _fields(record).items())
         time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        return f"{time} {self._party}: {record.getMessage()} {fields}".rstrip()
+        return f"{time} {self._party}: {record.getMessage().strip()} {fields}".rstrip()
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """An event's own; of an exception which it was and where, but not its words, which may quote what was read."""
+    fields: dict[str, object] = getattr(record, "fields", {})
+    if not record.exc_info or record.exc_info[0] is None:
+        return fields
+    *_, last = traceback.extract_tb(record.exc_info[2])
+    return {**fields, "error": record.exc_info[0].__name__, "at": f"{Path(last.filename).name}:{last.lineno}"}
+
+
+def adopt(name: str) -> None:
+    """Warnings of a library's logger become events like ours."""
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.WARNING)
+    logger.parent, logger.propagate = LOGGER, True
 
 
 def configure(party: str, *, file: Path, as_json: bool) -> None:

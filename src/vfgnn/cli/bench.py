@@ -115,3 +115,33 @@ def scale(
     if figure is not None:
         scale_figure(result, figure)
     options.write_json(json, {**asdict(result), "settings": result.settings.model_dump(mode="json")})
+
+
+@app.command()
+def serve(
+    dataset: options.Dataset = "citeseer",
+    holders: options.Holders = 2,
+    requests: Annotated[int, typer.Option(help="Questions of each load.", min=1)] = 1000,
+    ids: Annotated[int, typer.Option(help="Ids in each question.", min=1)] = 10,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """Answers of `vfgnn serve`: latency beside a bare web server's, and that they are those of `vfgnn predict`.
+
+    Example: `vfgnn bench serve --requests 1000 --json serve.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.cli.serve import refuse_without_web_server
+
+    refuse_without_web_server()  # before a model is trained for it
+    from vfgnn.bench.serve import bench_serve
+    from vfgnn.report.console import show_serve_benchmark
+
+    console = Console()
+    with console.status("") as status:
+        result = bench_serve(
+            dataset, holders=holders, requests=requests, ids=ids, data_dir=data_dir, on_stage=status.update
+        )
+    show_serve_benchmark(console, result)
+    options.write_json(json, asdict(result))

@@ -7,7 +7,7 @@ from types import FrameType
 import typer
 
 from vfgnn import __version__
-from vfgnn.cli import bench, demo, init, keys, predict, privacy, report, reproduce, run, simulate
+from vfgnn.cli import bench, demo, init, keys, predict, privacy, report, reproduce, run, serve, simulate
 from vfgnn.errors import VfgnnError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
 app.command("doctor")(run.doctor)
 app.command("predict")(predict.predict)
+app.command("serve")(serve.serve)
 app.command("report")(report.report)
 app.add_typer(init.app, name="init")
 app.add_typer(keys.app, name="keys")

@@ -14,6 +14,7 @@ from vfgnn.bench.epoch import EpochBenchmark
 from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.bench.load import LoadBenchmark
 from vfgnn.bench.scale import ScaleBenchmark
+from vfgnn.bench.serve import ServeBenchmark
 from vfgnn.config import DEALER, SERVER
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
@@ -249,6 +250,23 @@ def show_load_benchmark(console: Console, result: LoadBenchmark) -> None:
         table.add_row(name, f"{seconds:.1f}")
     console.print(table)
     console.print(f"{result.common:,} common nodes; {result.peak_bytes / 2**30:.1f} GiB at most, all parties together")
+
+
+def show_serve_benchmark(console: Console, result: ServeBenchmark) -> None:
+    """Latency of each load beside the floor's, and whether all answers were right."""
+    table = Table(title=f"answers of {result.ids} ids: {result.dataset}, {result.holders} holders, all parties up")
+    for name in ("at a time", "requests", "per s", "p50 ms", "p99 ms", "floor p50", "floor p99", "wrong"):
+        table.add_column(name, justify="right")
+    for load, floor in zip(result.served, result.floor, strict=True):
+        table.add_row(
+            f"{load.at_a_time}",
+            f"{load.requests}",
+            f"{load.per_second:.0f}",
+            *(f"{value:.1f}" for value in (load.p50_ms, load.p99_ms, floor.p50_ms, floor.p99_ms)),
+            f"{load.wrong}",
+        )
+    console.print(table)
+    console.print("floor: the same web framework with a fixed answer; wrong: not what `vfgnn predict` says")
 
 
 def show_scale_benchmark(console: Console, result: ScaleBenchmark) -> None:

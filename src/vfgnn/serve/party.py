@@ -1,0 +1,118 @@
+"""`vfgnn serve`: a party of a finished run that stays connected and takes part in a pass whenever one is wanted.
+
+Runs at every party, without an operator. The label holder asks for a pass when its desk has a question that the last
+one did not answer (label_holder.py); everyone else waits for its word. What a pass shows to whom is in run/trained.py.
+Whoever loses a peer, or hears that one was started anew, meets the others again, however long that takes.
+"""
+
+import gc
+import math
+import time
+from typing import NoReturn
+
+import torch
+
+from vfgnn import logs
+from vfgnn.channel import Channel
+from vfgnn.errors import ChannelClosed, ConfigError, PeerRestarted, VfgnnError
+from vfgnn.files import FederationFile, PartyFile
+from vfgnn.message_log import MessageLog
+from vfgnn.parties import loop
+from vfgnn.run.party import capacities, seal
+from vfgnn.run.trained import TrainedParty, new_folder
+from vfgnn.transport.network import Network
+
+PURPOSE = "serve"
+AGAIN_S = 1.0  # before the parties meet again after something failed
+
+
+class ServingParty:
+    """One party, from a trained model on its disk until its operator stops it."""
+
+    def __init__(self, file: FederationFile, party: PartyFile, *, log_json: bool = False) -> None:
+        self.file, self.party = file, party
+        torch.set_num_threads(party.threads or torch.get_num_threads())
+        self.federation = file.federation("serving")
+        self.model = TrainedParty(file, party)
+        try:
+            self.model.load()  # what cannot be read is refused before the service begins
+            self.model.endpoint(PURPOSE)
+        except BaseException:
+            self.model.close()
+            raise
+        folder = new_folder(party.run_folder, "serving")
+        logs.configure(party.name, file=folder / "log.jsonl", as_json=log_json)
+        self._log = MessageLog(folder / "messages.jsonl")
+        self._began = False
+
+    def serve(self) -> None:
+        """Until stopped. An error before the parties have met for the first time is raised, a later one is told."""
+        try:
+            while True:
+                pause = self._until_interrupted()
+                # Connections are tied in cycles, a quarter of a megabyte each, and Python seldom looks for old ones.
+                gc.collect()
+                time.sleep(pause)
+        finally:
+            seal(self._log, self.party)
+            self.model.close()
+
+    def _until_interrupted(self) -> float:
+        """Stay connected for as long as that goes well; how long to wait before the parties meet again."""
+        try:
+            self._stay_connected()
+        except VfgnnError as error:
+            if not self._began and not isinstance(error, ChannelClosed):
+                raise
+            logs.event("out of service", reason=error.what)
+            self._failed(error)
+            return 0.0 if isinstance(error, PeerRestarted) else AGAIN_S
+
+    def _stay_connected(self) -> NoReturn:
+        """Meet the others, then one pass after the other."""
+        endpoint = self.model.endpoint(PURPOSE, standing=True)
+        network = Network(endpoint, capacities(self.file, self.party.name), on_event=logs.event)
+        self._meeting(network)
+        try:
+            start = network.open(wait_s=math.inf)
+            self.model.refuse_other(start)
+            self._began = True
+            logs.event("all have met", run=start.run)
+            self._met()
+            channel = Channel(self.party.name, network, log=self._log, start=start.start)
+            number = 0
+            while True:
+                number += 1  # each pass has a name of its own, and so masks of its own
+                self._take_part(network, channel, run=f"{start.start}/{number}")
+        except BaseException as error:
+            network.close(error)
+            raise
+
+    def _take_part(self, network: Network, channel: Channel, *, run: str) -> None:
+        """In the next pass. Reveals: what `TrainedParty.ask` does."""
+        new_nodes = loop.await_pass(channel, self.federation)
+        began = time.monotonic()
+        self.model.ask(channel, self.model.load(), run=run, new_nodes=new_nodes)
+        self._tell_pass(new_nodes, began)
+
+    def _tell_pass(self, new_nodes: bool, began: float) -> None:
+        logs.event("pass", new_nodes=new_nodes, seconds=round(time.monotonic() - began, 3))
+
+    # what else the label holder does
+
+    def _meeting(self, network: Network) -> None:
+        """The parties are about to meet."""
+
+    def _met(self) -> None:
+        """They have; what was known before is not told any more until a pass has gone well."""
+
+    def _failed(self, error: VfgnnError) -> None:
+        """They have to meet again."""
+
+    def extends(self) -> bool:
+        """Whether nodes can be added to this model at all."""
+        try:
+            self.model.refuse_new_nodes()
+        except ConfigError:
+            return False
+        return True
