@@ -52,7 +52,7 @@ RUNS = {
 }
 
 
-QUICK = ("4 holders, sage_pool", "2 holders, individual, gcn: no dealer")
+QUICK = ("2 holders, sage_mean, all rows published", "2 holders, individual, gcn: no dealer")
 
 
 @pytest.mark.parametrize(
