@@ -25,6 +25,8 @@ def read(path: Path, what: str, refused: type[VfgnnError]) -> Iterator[Fields]:
     before = FIRST
     with path.open() as lines:
         for number, line in enumerate(lines, start=1):
+            if not line.endswith("\n"):  # cut by a kill, before what it tells could happen
+                return
             try:
                 fields = json.loads(line)
                 found = fields.pop("hash")

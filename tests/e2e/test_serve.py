@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 import time
 
 import pytest
@@ -16,6 +17,7 @@ from vfgnn.bench.serve import Served, ask_all
 from vfgnn.errors import VfgnnError
 from vfgnn.message_log import read_entries
 from vfgnn.privacy.ledger import read_releases
+from vfgnn.report.page import make_page
 from vfgnn.run.processes import LocalProcesses, PartyFailed
 from vfgnn.run.train import PREDICT
 from vfgnn.run.trained import NOT_SHARED, OK, UNKNOWN
@@ -221,6 +223,30 @@ def test_a_release_is_charged_once_however_often_it_is_asked_for(tmp_path):
         time.sleep(1.1)
         assert as_rows(ask(served, "new-1")) == said
         assert spent() == charged
+        served.processes.kill("shop")
+        served.wait(503)
+        served.processes.start("shop")
+        served.wait(200)
+        assert as_rows(ask(served, "new-1")) == said  # a restart has forgotten nothing
+        assert spent() == charged
+    predict(local, "--out", tmp_path / "out.csv", all_say=["--new-nodes"])
+    assert_same(said["new-1"], rows_of(tmp_path / "out.csv")["new-1"])
+    assert spent() == charged
+
+
+def test_the_report_has_what_came_after_training(trained):
+    local, truth = trained
+    page = make_page([local.run_folder(name) for name in local.names])
+    _, after = page.split("<h2>After training</h2>")
+    rows = re.findall(r"<tr><td class=\"\">(\w+)</td><td class=\"\">(\w+)</td>.*?<td class=\"n\">(\d+)</td>", after)
+    assert {row for row in rows if row[1] == "predict"} == {(name, "predict", "1") for name in local.names}
+    served = [(who, int(passes)) for who, command, passes in rows if command == "serve"]
+    assert ("bank", 3) in served and ("server", 3) in served  # as the service before has counted
+    assert sorted(passes for who, passes in served if who == "shop") == [1, 2]  # one of them ended by a kill
+    assert after.count("not sealed") == 1
+    assert after.count('<span class="good">0</span>') == len(rows)  # nothing outside the schedule
+    assert after.count("no disagreements") == 3 and not re.search(r"[1-9] disagreement", after)
+    assert not any(one in page for one in truth)
 
 
 def test_the_log_names_events_and_nobody(trained):

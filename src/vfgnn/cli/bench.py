@@ -1,7 +1,6 @@
 """`vfgnn bench`: what it costs, always beside the floor measured in the same run."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -95,7 +94,7 @@ def load(
 def scale(
     nodes: Annotated[str, typer.Option(help="Sizes, comma-separated.")] = "10000,100000,1000000",
     settings: options.Set = None,
-    figure: Annotated[Path | None, typer.Option("--figure", help="Also draw the result to this file.")] = None,
+    figure: options.Figure = None,
     json: options.Json = None,
 ) -> None:
     """One epoch of a made-up federation against its size: seconds, memory of every party, bytes; all over TLS.
@@ -124,11 +123,12 @@ def serve(
     requests: Annotated[int, typer.Option(help="Questions of each load.", min=1)] = 1000,
     ids: Annotated[int, typer.Option(help="Ids in each question.", min=1)] = 10,
     data_dir: options.DataDir = None,
+    figure: options.Figure = None,
     json: options.Json = None,
 ) -> None:
     """Answers of `vfgnn serve`: latency beside a bare web server's, and that they are those of `vfgnn predict`.
 
-    Example: `vfgnn bench serve --requests 1000 --json serve.json`
+    Example: `vfgnn bench serve --requests 1000 --json serve.json --figure serve.png`
     """
     from rich.console import Console
 
@@ -137,6 +137,7 @@ def serve(
     refuse_without_web_server()  # before a model is trained for it
     from vfgnn.bench.serve import bench_serve
     from vfgnn.report.console import show_serve_benchmark
+    from vfgnn.report.figures import serve_figure
 
     console = Console()
     with console.status("") as status:
@@ -144,4 +145,6 @@ def serve(
             dataset, holders=holders, requests=requests, ids=ids, data_dir=data_dir, on_stage=status.update
         )
     show_serve_benchmark(console, result)
+    if figure is not None:
+        serve_figure(result, figure)
     options.write_json(json, asdict(result))

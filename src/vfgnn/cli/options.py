@@ -14,6 +14,7 @@ DataDir = Annotated[
     typer.Option("--data-dir", help="Folder with planetoid/ or ogbn_arxiv/. Default: VFGNN_DATA, then the cache."),
 ]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the result to this file.")]
+Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the result to this file.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, key=value; may be repeated.")]
 Preset = Annotated[str, typer.Option(help="best or paper.")]
 Dataset = Annotated[str, typer.Option(help="cora, citeseer, pubmed or arxiv.")]

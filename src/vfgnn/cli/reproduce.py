@@ -26,7 +26,6 @@ Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
 RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
 Seeds = Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)]
 Markdown = Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")]
-Figure = Annotated[Path | None, typer.Option(help="Also draw the table (PNG or SVG).")]
 Workers = Annotated[int | None, typer.Option(help="Trainings at a time. Default: one per core.", min=1)]
 
 
@@ -41,7 +40,7 @@ def compare(
     data_dir: options.DataDir = None,
     json: options.Json = None,
     markdown: Markdown = None,
-    figure: Figure = None,
+    figure: options.Figure = None,
 ) -> None:
     """Table 2: each holder alone, the federation three ways and at its best, everything pooled.
 
@@ -70,7 +69,7 @@ def privacy(
     data_dir: options.DataDir = None,
     json: options.Json = None,
     markdown: Markdown = None,
-    figure: Figure = None,
+    figure: options.Figure = None,
 ) -> None:
     """Table 5: noise on published rows, with what it comes to over a whole run; then noise on the inputs, once.
 

@@ -2,14 +2,15 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from vfgnn.config import Federation
 from vfgnn.errors import LogRefused
 from vfgnn.message_log import Entry, read_entries, seal_path
-from vfgnn.messages import Kind
+from vfgnn.messages import Declared, Kind
 from vfgnn.parties import schedule
 from vfgnn.transport import certificates
 
@@ -31,6 +32,7 @@ class Audit:
     """One party's log."""
 
     party: str
+    began: float | None  # seconds since 1970, by the party's clock; None: nothing was sent
     entries: int
     starts: int
     sealed: str  # what its signature says
@@ -48,10 +50,16 @@ def audit(
     federation: Federation,
     certificate: str | None,
     alignment: Iterable[tuple[Kind, str, str]] = (),
+    *,
+    trained: bool = False,
 ) -> Audit:
-    """Read and check one party's log; an altered one is refused. `alignment`: what may be sent to align the nodes."""
+    """Read and check one party's log; an altered one is refused.
+
+    `alignment`: what may be sent to align the nodes; `trained`: the log is of what came after training.
+    """
     entries = list(read_entries(folder / "messages.jsonl"))
-    declared = _declared(federation) | {(sender, receiver, str(kind)) for kind, sender, receiver in alignment}
+    declared = _declared_afterwards(federation) if trained else _declared(federation)
+    declared |= {(sender, receiver, str(kind)) for kind, sender, receiver in alignment}
     counts, sizes = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     for entry in entries:
         link = entry.sender, entry.receiver, entry.kind
@@ -59,6 +67,7 @@ def audit(
         sizes[link] += entry.bytes
     return Audit(
         party=party,
+        began=entries[0].at if entries else None,
         entries=len(entries),
         starts=len({entry.run for entry in entries}),
         sealed=_seal(folder, entries, certificate),
@@ -67,6 +76,7 @@ def audit(
 
 
 def _declared(federation: Federation) -> set[tuple[str, str, str]]:
+    """All kinds of message of a training run, and on which link."""
     rows = schedule.Rows.everything(federation.nodes)
     step = schedule.Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
     everything = [
@@ -77,13 +87,23 @@ def _declared(federation: Federation) -> set[tuple[str, str, str]]:
         *schedule.predict_messages(federation),
         *schedule.end_messages(federation),
     ]
-    return {(message.sender, message.receiver, str(message.kind)) for message in everything}
+    return _links_of(everything)
+
+
+def _declared_afterwards(federation: Federation) -> set[tuple[str, str, str]]:
+    """The same of a pass with the trained model."""
+    new_nodes = schedule.new_node_messages(federation) if federation.collaborative else []
+    return _links_of([*schedule.pass_messages(federation), *new_nodes, *schedule.predict_messages(federation)])
+
+
+def _links_of(messages: Iterable[Declared]) -> set[tuple[str, str, str]]:
+    return {(message.sender, message.receiver, str(message.kind)) for message in messages}
 
 
 def _seal(folder: Path, entries: Sequence[Entry], listed: str | None) -> str:
     path = seal_path(folder / "messages.jsonl")
     if not path.is_file():
-        return "not sealed: the run did not end"
+        return "not sealed: it did not end"
     seal = json.loads(path.read_text())
     head = entries[-1].hash if entries else ""
     content = json.dumps({"entries": len(entries), "head": head}, sort_keys=True).encode()
@@ -97,10 +117,18 @@ def _seal(folder: Path, entries: Sequence[Entry], listed: str | None) -> str:
     return f"signed by {certificates.name_of(certificate)}, certificate {certificates.fingerprint(certificate)[:23]}…"
 
 
-def disagreements(one: Path, other: Path, names: tuple[str, str]) -> int:
-    """Messages between two parties that their logs do not tell alike, by digest; a killed party may lack its last."""
+def disagreements(logs: Mapping[str, Iterable[Path]]) -> list[tuple[str, str, int]]:
+    """Every pair of parties, and how many messages between the two their logs do not tell alike, by digest.
+
+    `logs`: the folders of each. A killed party may lack its last message.
+    """
+    return [(one, other, _differing(logs, (one, other))) for one, other in combinations(logs, 2)]
+
+
+def _differing(logs: Mapping[str, Iterable[Path]], names: tuple[str, str]) -> int:
     told = []
-    for folder in (one, other):
-        between = [e for e in read_entries(folder / "messages.jsonl") if {e.sender, e.receiver} == set(names)]
+    for name in names:
+        entries = (entry for folder in logs[name] for entry in read_entries(folder / "messages.jsonl"))
+        between = [e for e in entries if {e.sender, e.receiver} == set(names)]
         told.append(Counter((e.run, e.sender, e.kind, e.step, e.digest) for e in between))
     return sum(((told[0] - told[1]) + (told[1] - told[0])).values())

@@ -1,4 +1,4 @@
-"""Pictures of a reproduction: ours filled, with deviations; the paper's hollow. Open rows are left out.
+"""Pictures of benchmarks, and of a reproduction: ours filled, with deviations; the paper's hollow; no open rows.
 
 Each drawing is a figure, for a page to take in or for `save` to write to a file.
 """
@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vfgnn.bench.scale import ScaleBenchmark
+from vfgnn.bench.serve import ServeBenchmark
 from vfgnn.experiments.baseline import Timing
 from vfgnn.experiments.claims import NAMES
 from vfgnn.experiments.tables import TableRow
@@ -58,6 +59,29 @@ def scale_figure(result: ScaleBenchmark, path: Path) -> None:
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(frameon=False, fontsize=8)
     figure.tight_layout()
+    save(figure, path)
+
+
+def serve_figure(result: ServeBenchmark, path: Path) -> None:
+    """Half of the answers, and all but a hundredth, within so many milliseconds; a bare web server's beside them."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.2, 3.4), sharey=True)
+    places = np.arange(len(result.served))
+    for axis, name, label in ((axes[0], "p50_ms", "p50"), (axes[1], "p99_ms", "p99")):
+        for loads, side, colour, who in (
+            (result.served, -0.2, OURS, "vfgnn serve"),
+            (result.floor, 0.2, THEIRS, "the same web server, a fixed answer"),
+        ):
+            values = [getattr(load, name) for load in loads]
+            drawn = axis.bar(places + side, values, 0.38, color=colour, label=who)
+            axis.bar_label(drawn, [f"{value:,.3g}" for value in values], padding=2, fontsize=8)
+        axis.set_xticks(places, [f"{load.at_a_time:,}" for load in result.served])
+        axis.set(yscale="log", xlabel="callers at a time", title=label)
+        axis.yaxis.set_major_formatter("{x:,g}")
+        axis.margins(y=0.15)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("milliseconds, log scale")
+    figure.tight_layout()
+    _legend(figure, axes[0])
     save(figure, path)
 
 

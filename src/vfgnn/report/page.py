@@ -13,6 +13,7 @@ from vfgnn.errors import DataError
 from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry, read_entries
 from vfgnn.report import charts
+from vfgnn.report.afterwards import afterwards, both_ends
 from vfgnn.report.audit import Audit, audit, disagreements
 from vfgnn.report.html import escape as _
 from vfgnn.report.html import page_of, table_of
@@ -68,6 +69,7 @@ def make_page(folders: Sequence[Path]) -> str:
         _leaks(kept),
         _privacy(kept),
         _saw(kept, audits),
+        afterwards({one.party: one.folder for one in kept}, kept[0].file),
         _configuration(kept[0].file),
     ]
     return page_of(f"vfgnn run {kept[0].about['run']}", parts)
@@ -235,14 +237,7 @@ def _saw(kept: Sequence[Kept], audits: Sequence[Audit]) -> str:
         f"{one.outside} outside the schedule; {_(one.sealed)}</li>"
         for one in audits
     )
-    folders = {one.party: one.folder for one in kept}
-    pairs = [(a, b) for i, a in enumerate(folders) for b in list(folders)[i + 1 :]]
-    agree = "".join(
-        f"<li>{_(a)} and {_(b)}: {count or 'no'} disagreement{'s' * (count != 1)}</li>"
-        for a, b in pairs
-        if (count := disagreements(folders[a], folders[b], (a, b))) is not None
-    )
-    cross = f"<p>Both ends of each link, digest by digest:</p><ul>{agree}</ul>" if agree else ""
+    cross = both_ends(disagreements({one.party: [one.folder] for one in kept}))
     table = table_of(("party", "", "what", "messages", "bytes", "schedule"), rows, (3, 4))
     return (
         "<h2>Who saw what</h2><p>Every message, from each party's own hash-chained log; contents are not in it.</p>"

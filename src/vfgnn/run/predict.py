@@ -17,7 +17,7 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.run.own_data import columns_of
 from vfgnn.run.party import capacities, seal
-from vfgnn.run.trained import Predictions, TrainedParty, new_folder
+from vfgnn.run.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
 from vfgnn.transport.network import Network
 
 
@@ -35,7 +35,7 @@ class Predictor:
         try:
             if self.new_nodes:
                 model.refuse_new_nodes()
-            folder = new_folder(self.party.run_folder, "predictions")
+            folder = new_folder(self.party.run_folder, PREDICTIONS)
             logs.configure(self.party.name, file=folder / "log.jsonl", as_json=False)
             log = MessageLog(folder / "messages.jsonl")
             found = self._ask(model, log)

@@ -37,9 +37,11 @@ from vfgnn.privacy.ledger import Ledger
 from vfgnn.run import aligning
 from vfgnn.run.own_data import OwnData, load_data
 from vfgnn.run.party import make_party
+from vfgnn.run.released import Released
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.wire import Start
 
+PREDICTIONS, SERVING = "predictions", "serving"  # folders of a run folder, and in them one for each
 OK, NOT_SHARED, UNKNOWN = "ok", "not at all holders", "unknown"
 
 
@@ -89,11 +91,11 @@ class TrainedParty:
         noised = party.data is not None and not federation.settings.privacy.off
         self._ledger: Ledger | None = None
         try:
+            self._released = Released(party.run_folder, self._kept.run)
             self._ledger = Ledger(party.privacy_ledger, trained=True) if noised else None
         except BaseException:
             self.close()
             raise
-        self._releases: dict[str, torch.Tensor] = {}  # by id: the noised rows of passes since then
 
     def refuse_new_nodes(self) -> None:
         """Where settings alone say that nodes cannot be added to this model."""
@@ -129,7 +131,7 @@ class TrainedParty:
             state = now.extended(state, trained, self.file.federation(run, now.nodes))
         federation = self.file.federation(run, now.nodes)
         if new_nodes:
-            state = with_releases(state, [self._releases.get(one) for one in now.ids])
+            state = with_releases(state, self._released.of(now.ids))
         made = make_party(federation, self.party, channel, now.data, lambda metrics: None, self._ledger)
         try:
             made.load(state)
@@ -137,16 +139,16 @@ class TrainedParty:
         finally:
             made.close()
             if self._ledger is not None and new_nodes:
-                self._keep_releases(made, now)
+                self._keep_released(made, now, trained)
         logits: torch.Tensor | None = getattr(made, "logits", None)  # the label holder's
         return None if logits is None else self._predictions(logits, now)
 
-    def _keep_releases(self, made: loop.Party, now: "Nodes") -> None:
-        """So that another pass sends the same noise again, and pays nothing."""
-        released, ids = part(made.state(), "best_release"), now.ids
+    def _keep_released(self, made: loop.Party, now: "Nodes", trained: "Nodes") -> None:
+        """So that another pass sends the same noise of new nodes again, and pays nothing."""
+        released, ids, known = part(made.state(), "best_release"), now.ids, set(trained.ids)
         if released and ids:
-            rows = released["rows"].tolist()
-            self._releases |= {ids[row]: noised for row, noised in zip(rows, released["noised"], strict=True)}
+            new = [(place, ids[row]) for place, row in enumerate(released["rows"].tolist()) if ids[row] not in known]
+            self._released.add([one for _, one in new], released["noised"][[place for place, _ in new]])
 
     def _predictions(self, logits: torch.Tensor, now: "Nodes") -> Predictions:
         """Ids and classes as the label holder's tables name them; aligned tensors have numbers only."""
@@ -203,7 +205,7 @@ class Nodes:
 
 
 def new_folder(run_folder: Path, kind: str) -> Path:
-    """For the records of what comes after a run."""
+    """For the records of what comes after a run: `kind` is PREDICTIONS or SERVING."""
     folder = run_folder / kind / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     folder.mkdir(parents=True)
     return folder

@@ -19,7 +19,7 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.parties import loop
 from vfgnn.run.party import capacities, seal
-from vfgnn.run.trained import TrainedParty, new_folder
+from vfgnn.run.trained import SERVING, TrainedParty, new_folder
 from vfgnn.transport.network import Network
 
 PURPOSE = "serve"
@@ -40,17 +40,21 @@ class ServingParty:
         except BaseException:
             self.model.close()
             raise
-        folder = new_folder(party.run_folder, "serving")
+        folder = new_folder(party.run_folder, SERVING)
         logs.configure(party.name, file=folder / "log.jsonl", as_json=log_json)
         self._log = MessageLog(folder / "messages.jsonl")
         self._began = False
 
     def serve(self) -> None:
         """Until stopped. An error before the parties have met for the first time is raised, a later one is told."""
+        # Connections and passes leave cycles behind. Python looks for old ones when they are many beside all that there
+        # is, and that is mostly torch; without it, it looks soon.
+        gc.collect()
+        gc.freeze()
+        gc.collect()
         try:
             while True:
                 pause = self._until_interrupted()
-                # Connections are tied in cycles, a quarter of a megabyte each, and Python seldom looks for old ones.
                 gc.collect()
                 time.sleep(pause)
         finally:

@@ -1,0 +1,63 @@
+"""What came after training: every prediction and service with a run's model, from the message logs of each.
+
+A part of the page of `vfgnn report`, checked as the run's own log is: chain, seal, schedule, both ends of each link.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from vfgnn.files import FederationFile
+from vfgnn.messages import Kind
+from vfgnn.report import charts
+from vfgnn.report.audit import Audit, audit, disagreements
+from vfgnn.report.html import escape as _
+from vfgnn.report.html import table_of
+from vfgnn.run.aligning import kinds
+from vfgnn.run.trained import PREDICTIONS, SERVING
+
+COMMANDS = {PREDICTIONS: "predict", SERVING: "serve"}
+HEADINGS = ("party", "command", "began, UTC", "passes", "messages", "bytes", "outside the schedule", "log")
+
+
+def afterwards(folders: Mapping[str, Path], file: FederationFile) -> str:
+    """By party; nothing if the model was never asked again."""
+    federation, rows = file.federation("report"), []
+    logs = {party: _logs(folder) for party, folder in folders.items()}
+    for party, found in logs.items():
+        for log in found:
+            certificate, alignment = file.parties[party].certificate, kinds(file, federation)
+            one = audit(log, party, federation, certificate, alignment, trained=True)
+            command = COMMANDS[log.parent.name]
+            outside = f'<span class="{"bad" if one.outside else "good"}">{one.outside}</span>'
+            size = charts.size(sum(line.bytes for line in one.lines))
+            when = "-" if one.began is None else f"{datetime.fromtimestamp(one.began, UTC):%Y-%m-%d %H:%M:%S}"
+            rows.append((_(party), command, when, _passes(one, command), f"{one.entries:,}", size, outside,
+                         _(one.sealed)))  # fmt: skip
+    if not rows:
+        return ""
+    return (
+        "<h2>After training</h2><p>In each pass the server saw the rows of all common nodes of every holder, and the "
+        "label holder z_L of all of them, whoever was asked for.</p>"
+        f"{table_of(HEADINGS, rows, (3, 4, 5, 6))}{both_ends(disagreements(logs))}"
+    )
+
+
+def both_ends(found: Sequence[tuple[str, str, int]]) -> str:
+    """How the logs of each two parties compare."""
+    items = "".join(
+        f"<li>{_(one)} and {_(other)}: {count or 'no'} disagreement{'s' * (count != 1)}</li>"
+        for one, other, count in found
+    )
+    return f"<p>Both ends of each link, digest by digest:</p><ul>{items}</ul>" if items else ""
+
+
+def _logs(folder: Path) -> list[Path]:
+    found = [log.parent for kind in COMMANDS for log in (folder / kind).glob("*/messages.jsonl")]
+    return sorted(found, key=lambda log: log.name)  # by time
+
+
+def _passes(one: Audit, command: str) -> int:
+    """A service's parties are told of each pass; a prediction is one."""
+    told = [line.messages for line in one.lines if line.kind == Kind.PASS]
+    return max(told, default=int(command == "predict" and one.entries > 0))
