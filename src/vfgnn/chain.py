@@ -67,12 +67,18 @@ class Chain:
         line = json.dumps({**numbered, "hash": head}).encode() + b"\n"
         if self._file is None:
             self._file = self._path.open("ab", buffering=0)
-        if self._file.write(line) != len(line):
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            written = self._file.write(line)
+            if self._durable:
+                os.fsync(self._file.fileno())
+        except OSError:
+            written = None
+        if written != len(line):
+            self._file.truncate(size)  # the next line, if there is room again, must not follow half of this one
             raise self._refused(
                 f"the {self._what} could not be written", expected="room on the disk", where=str(self._path)
             )
-        if self._durable:
-            os.fsync(self._file.fileno())
         self.head, self.count = head, self.count + 1
 
     def close(self) -> None:

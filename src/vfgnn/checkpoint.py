@@ -82,9 +82,9 @@ class Checkpoints:
         path = self._folder / f"step-{step:08d}.safetensors"
         temporary = path.with_suffix(".tmp")
         save_file(state, temporary, {"vfgnn": json.dumps(about)})
-        _flush(temporary)
+        flush(temporary)
         temporary.replace(path)
-        _flush(self._folder)
+        flush(self._folder)
         files = list(self._files())
         in_schedule = [path for path in files if _step(path) in self.scheduled]
         others = [path for path in files if path not in in_schedule]
@@ -158,7 +158,8 @@ def _digest(about: Mapping[str, object], state: State) -> str:
     return found.hexdigest()
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """On the disk, not only out of this process."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -14,7 +14,8 @@ from tests.conftest import random_graph
 from tests.e2e.test_processes import assert_nothing_left, in_one_process
 from tests.network import small
 from vfgnn.data.partition import partition
-from vfgnn.files import Patience
+from vfgnn.errors import CheckpointRefused
+from vfgnn.files import Patience, load_party
 from vfgnn.message_log import read_entries
 from vfgnn.messages import Kind
 from vfgnn.run.processes import LocalProcesses
@@ -238,3 +239,20 @@ def test_a_finished_run_is_put_aside_and_an_unfinished_one_too_if_asked(tmp_path
     RunFolder(folder, "A", fresh=True)
     assert not (folder / "run.json").exists()
     assert (tmp_path / "run-one" / "run.json").is_file()
+
+
+def test_a_new_run_leaves_the_folder_alone_while_another_process_uses_it(tmp_path):
+    """A party that serves reads its model again in every pass."""
+    from vfgnn.run.folder import hold, write_json
+    from vfgnn.run.party import run_party
+
+    local = small(tmp_path / "federation")
+    party = load_party(local.party_toml("A"))
+    write_json(party.run_folder / "run.json", {"run": "one", "state": "finished"})
+    held = hold(party.run_folder, "A")
+    try:
+        with pytest.raises(CheckpointRefused, match="another process of A uses this run folder"):
+            run_party(local.file, party, fresh=True)
+    finally:
+        os.close(held)
+    assert (party.run_folder / "run.json").is_file()

@@ -1,5 +1,8 @@
 """Nodes that came after training: predicted with the trained weights, whoever holds them, in both modes."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 import torch
 
@@ -8,6 +11,7 @@ from vfgnn.data import datasets
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ConfigError
+from vfgnn.parties import loop
 from vfgnn.parties.new_nodes import in_trained_order, places_of, refuse_gone, refuse_unfit, with_releases
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build, predict_new_nodes
@@ -48,6 +52,20 @@ def test_new_nodes_are_predicted(citeseer, mode):
     logits = predict_new_nodes(federation, holdings, labels, kept.nonzero()[:, 0])
     reached = float((logits[~kept].argmax(dim=1) == labels.y[~kept]).float().mean())
     assert reached > 0.55  # six classes
+
+
+def test_a_trained_model_needs_no_label_to_predict(citeseer):
+    """Labels are read again for each prediction; those of today may leave none of the trained nodes to test."""
+    holdings, labels = citeseer
+    before = build(holdings, labels, settings(), seed=0)
+    outcome = before.train()
+    nobody = torch.empty(0, dtype=torch.int64)
+    again = build(holdings, replace(labels, test=nobody, trained=True), settings(), seed=1)
+    for name, party in again.parties.items():
+        party.load(before.parties[name].state())
+    again.run({name: partial(loop.predict, party) for name, party in again.parties.items()})
+    assert again.label_holder.outcome == outcome
+    assert torch.equal(again.label_holder.logits, before.label_holder.logits)
 
 
 def test_where_trained_rows_stand_now():

@@ -563,6 +563,18 @@ def test_a_peer_that_has_ended_is_named(local):
     assert other.error is None
 
 
+def test_a_party_that_waits_for_nobody_hears_of_a_peer_that_has_ended(local):
+    def watch(network, peer):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            network.refuse_failed()
+            time.sleep(0.01)
+
+    one, other = Party(local, "A", watch), Party(local, "B")
+    run_pair(one, other)
+    assert isinstance(one.error, ChannelClosed) and "B ended" in str(one.error)
+
+
 def test_a_peer_that_was_through_before_this_party_looked_was_there(tmp_path):
     local = small(tmp_path / "federation", holders=3, patience=Patience(start_s=3, message_s=5, away_s=5))
     leader, slow, quick = (

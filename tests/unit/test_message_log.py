@@ -1,6 +1,7 @@
 """The log of who saw what cannot be changed without a trace."""
 
 import json
+import resource
 
 import pytest
 import torch
@@ -60,3 +61,19 @@ def test_any_change_is_found(path, how):
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(LogRefused, match="line"):
         list(read_entries(path))
+
+
+def test_a_full_disk_leaves_whole_lines_and_a_log_that_goes_on(path):
+    log, size = MessageLog(path), path.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
+    try:
+        for _ in range(2):  # the first finds room for ten bytes, the second for none after them
+            with pytest.raises(LogRefused, match="could not be written"):
+                log.add("start", message(), PAYLOAD, phase="forward", step=3)
+            assert path.stat().st_size == size
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.add("start", message(), PAYLOAD, phase="forward", step=3)
+    log.close()
+    assert [entry.number for entry in read_entries(path)] == [1, 2, 3, 4]

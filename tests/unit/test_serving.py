@@ -5,9 +5,10 @@ import time
 import pytest
 
 from tests.unit.test_desk import answers, opened
-from vfgnn.errors import BudgetSpent, DataError, PeerRestarted
+from vfgnn.errors import BudgetSpent, DataError, PeerRefused, PeerRestarted
 from vfgnn.serve.desk import OutOfService
-from vfgnn.serve.label_holder import Looked, ServingLabelHolder
+from vfgnn.serve.label_holder import Looked, ServingLabelHolder, Wanted
+from vfgnn.serve.party import AGAIN_S
 
 STAMP = (0, 0, 0)  # of a party without tables
 
@@ -21,11 +22,24 @@ class Nobody:
         pass
 
 
+class Model:
+    """What is read of the own tables, one time after the other."""
+
+    def __init__(self, *loads):
+        self._loads = iter(loads)
+
+    def load(self):
+        found = next(self._loads)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
 def label_holder(*, own=(), recheck_s=60.0, **state):
     """All but the federation."""
     made = ServingLabelHolder.__new__(ServingLabelHolder)
     made.desk, made._recheck_s, made._extends = opened(answers("a")), recheck_s, True
-    made._due, made._extended, made._looked = False, False, None
+    made._due, made._extended, made._looked, made._pause = False, False, None, AGAIN_S
     made._stamp, made._own = lambda: STAMP, lambda stamp: frozenset(own)
     vars(made).update(state)
     return made
@@ -79,19 +93,50 @@ def test_a_restart_while_looking_is_no_answer():
     assert made._any_new({"new"})
 
 
+def test_what_was_found_before_a_failure_is_looked_for_anew():
+    made = label_holder(own={"new"}, _extended=True, _looked=Looked(STAMP, time.monotonic(), going_on=False))
+    made._failed(PeerRefused("shop has another federation file"))
+    assert made._any_new({"new"})  # and not "unknown", because the pass after it has only the trained nodes
+
+
+def test_answers_are_there_before_the_desk_opens(monkeypatch):
+    made = label_holder(_due=True, model=Model("nodes"))
+    made.desk.close("shop was started anew")
+    answered, seen = made.desk.answer, []
+    made.desk.answer = lambda *known, **about: seen.append(made.desk.trouble) or answered(*known, **about)
+    monkeypatch.setattr("vfgnn.serve.label_holder.loop.call_pass", lambda *who, new_nodes: None)
+    monkeypatch.setattr("vfgnn.serve.label_holder.Answers", lambda found: answers(*found))
+    made.federation, made.model.ask = None, lambda *how, **about: ["a", "b"]
+    made._take_part(Nobody(), None, run="pass")
+    assert seen == ["shop was started anew"] and made.desk.trouble is None
+    assert made.desk.at_once(["b"]) is not None
+
+
+def test_what_comes_while_the_table_is_read_is_looked_for_again():
+    made = label_holder(own={"new"}, _stamp=iter([(1, 1, 1), (2, 2, 2)]).__next__, model=Model("nodes"))
+    made.desk.put(["new"])
+    made._any_new = lambda ids: True
+    assert made._ready(Nobody()).stamp == (1, 1, 1)  # of the table that was read, not of the one that replaced it
+
+
+def test_each_failure_in_a_row_is_waited_for_longer(monkeypatch):
+    made = label_holder(_began=True, _pause=AGAIN_S)
+
+    def fail():
+        raise DataError("accounts.csv ends in the middle of a row")
+
+    made._stay_connected = fail
+    assert [made._until_interrupted() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+    made._tell_pass(False, 0.0)
+    assert made._until_interrupted() == 1
+
+
 def test_an_own_table_that_cannot_be_read_disturbs_nobody_else(monkeypatch):
-    class Model:
-        loads = iter([DataError("accounts.csv ends in the middle of a row"), "nodes"])
-
-        def load(self):
-            found = next(self.loads)
-            if isinstance(found, Exception):
-                raise found
-            return found
-
     monkeypatch.setattr("vfgnn.serve.label_holder.AGAIN_S", 0)
-    made = label_holder(_due=True, model=Model())
+    made = label_holder(_due=True, model=Model(DataError("accounts.csv ends in the middle of a row"), "nodes"))
+    made.desk.close("shop was started anew")
     hears = made.desk.put(["a"])
-    assert made._ready(Nobody()) == ("nodes", set(), False)
+    assert made._ready(Nobody()) == Wanted(set(), False, STAMP, "nodes")
     with pytest.raises(OutOfService, match="middle of a row"):
         hears.result(0)
+    assert "middle of a row" in made.desk.trouble  # and not the shop, which is back

@@ -15,5 +15,5 @@ def without(holding: Holding, kept: torch.Tensor) -> Holding:
 def labels_without(labels: Labels, kept: torch.Tensor) -> Labels:
     """The labels of the same nodes."""
     number = torch.cumsum(kept, dim=0) - 1
-    parts = {part: number[rows[kept[rows]]] for part in ("train", "val", "test") for rows in [getattr(labels, part)]}
-    return Labels(y=labels.y[kept], classes=labels.classes, **parts)
+    train, val, test = (number[rows[kept[rows]]] for rows in (labels.train, labels.val, labels.test))
+    return Labels(y=labels.y[kept], train=train, val=val, test=test, classes=labels.classes)

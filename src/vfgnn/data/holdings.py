@@ -134,6 +134,7 @@ class Labels:
     val: torch.Tensor
     test: torch.Tensor
     classes: int
+    trained: bool = False  # read for a prediction with a trained model, which may leave a part without rows
 
     def __post_init__(self) -> None:
         check_labels(self)
@@ -184,6 +185,8 @@ def check_labels(labels: Labels) -> None:
     """Refuse splits without rows and rows without labels."""
     nodes = len(labels.y)
     for name, rows in (("train", labels.train), ("val", labels.val), ("test", labels.test)):
+        if len(rows) == 0 and labels.trained:
+            continue
         if len(rows) == 0:
             raise DataError(f"no {name} rows", expected=f"at least one row in {name}_mask", got="none")
         if int(rows.min()) < 0 or int(rows.max()) >= nodes:

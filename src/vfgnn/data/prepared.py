@@ -54,8 +54,8 @@ def save_labels(path: Path, labels: Labels) -> None:
 def load_labels(path: Path) -> Labels:
     """Read classes and splits; checked as all labels are."""
     tensors, about = _load(path, "labels", {"y", "train", "val", "test"})
-    rows = {name: tensors[name] for name in ("train", "val", "test")}
-    return _named(path, lambda: Labels(y=tensors["y"], classes=int(about["classes"]), **rows))
+    y, train, val, test = (tensors[name] for name in ("y", "train", "val", "test"))
+    return _named(path, lambda: Labels(y=y, train=train, val=val, test=test, classes=int(about["classes"])))
 
 
 def check_declared(federation: Federation, name: str, holding: Holding) -> None:

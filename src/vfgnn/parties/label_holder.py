@@ -204,13 +204,14 @@ class LabelHolder(Holder):
         self.output.load_state_dict(self._best_output)
 
     def predict(self) -> None:
-        """Logits of all nodes, and the test accuracy of the epoch that validation chose. Nothing more leaves."""
+        """Logits of all nodes and, once, the test accuracy of the epoch that validation chose. Nothing more leaves."""
         super().predict()
         with torch.no_grad():
             self.logits = self.output(self._hidden_evaluated().to(self._device))
-        test = self._labels.test
-        truth = self._labels.y[test].to(self._device)
-        self.outcome = self._outcome(scores(self.logits[test], truth))
+        if self.outcome is None:  # a trained model has its own; labels of today may leave nothing to test
+            test = self._labels.test
+            truth = self._labels.y[test].to(self._device)
+            self.outcome = self._outcome(scores(self.logits[test], truth))
 
     def state(self) -> State:
         """Also the output layer, the metrics so far and, at the very end, the test accuracy."""

@@ -17,15 +17,16 @@ REFRESHES = ("features/layer/refreshes", "refreshes")  # a holder's and the deal
 OUTDATED = ("features/h0", "best/")  # of the nodes that there were
 
 
-def over_more_nodes(state: State, places: torch.Tensor, nodes: int) -> State:
-    """The same state where trained node i stands at `places[i]` of `nodes`."""
+def over_more_nodes(state: State, places: torch.Tensor, federation: Federation) -> State:
+    """The same state where trained node i stands at `places[i]` of the federation's nodes of now."""
     moved = {name: tensor for name, tensor in state.items() if not name.startswith(OUTDATED)}
     for name in BY_NODE:
         if name in moved and len(moved[name]):
-            moved[name] = _scattered(moved[name], places, nodes)
+            moved[name] = _scattered(moved[name], places, federation.nodes)
     for name in REFRESHES:
         if name in moved:
-            moved[name] = torch.tensor(0)  # masks are counted from the start of each connection
+            # Masks are drawn anew with each start, so any number will do; after the last but one nobody works ahead.
+            moved[name] = torch.tensor(max(0, federation.settings.trained_joint_epochs - 1))
     if "best_release/rows" in moved:
         moved |= _released(places[moved["best_release/rows"]], moved["best_release/noised"])
     return moved

@@ -1,18 +1,21 @@
 """Who saw what, checked: a party's message log against its seal, against the schedule, and against its peers' logs."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from vfgnn.chain import FIRST
 from vfgnn.config import Federation
 from vfgnn.errors import LogRefused
-from vfgnn.message_log import Entry, read_entries, seal_path
+from vfgnn.message_log import read_entries, seal_path
 from vfgnn.messages import Declared, Kind
 from vfgnn.parties import schedule
 from vfgnn.transport import certificates
+
+Told = tuple[str, str, str, int | None, str]
 
 
 @dataclass(frozen=True)
@@ -57,20 +60,22 @@ def audit(
 
     `alignment`: what may be sent to align the nodes; `trained`: the log is of what came after training.
     """
-    entries = list(read_entries(folder / "messages.jsonl"))
     declared = _declared_afterwards(federation) if trained else _declared(federation)
     declared |= {(sender, receiver, str(kind)) for kind, sender, receiver in alignment}
     counts, sizes = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
-    for entry in entries:
+    starts, began, head = set[str](), None, FIRST
+    for entry in read_entries(folder / "messages.jsonl"):
         link = entry.sender, entry.receiver, entry.kind
         counts[link] += 1
         sizes[link] += entry.bytes
+        starts.add(entry.run)
+        began, head = began or entry.at, entry.hash
     return Audit(
         party=party,
-        began=entries[0].at if entries else None,
-        entries=len(entries),
-        starts=len({entry.run for entry in entries}),
-        sealed=_seal(folder, entries, certificate),
+        began=began,
+        entries=counts.total(),
+        starts=len(starts),
+        sealed=_seal(folder, counts.total(), head, certificate),
         lines=tuple(Line(*link, link in declared, counts[link], sizes[link]) for link in sorted(counts)),
     )
 
@@ -100,13 +105,12 @@ def _links_of(messages: Iterable[Declared]) -> set[tuple[str, str, str]]:
     return {(message.sender, message.receiver, str(message.kind)) for message in messages}
 
 
-def _seal(folder: Path, entries: Sequence[Entry], listed: str | None) -> str:
+def _seal(folder: Path, entries: int, head: str, listed: str | None) -> str:
     path = seal_path(folder / "messages.jsonl")
     if not path.is_file():
         return "not sealed: it did not end"
     seal = json.loads(path.read_text())
-    head = entries[-1].hash if entries else ""
-    content = json.dumps({"entries": len(entries), "head": head}, sort_keys=True).encode()
+    content = json.dumps({"entries": entries, "head": head}, sort_keys=True).encode()
     certificate = certificates.parse(seal["certificate"], str(path))
     if listed is not None and certificates.parse(listed, "the federation file") != certificate:
         raise LogRefused(
@@ -122,13 +126,19 @@ def disagreements(logs: Mapping[str, Iterable[Path]]) -> list[tuple[str, str, in
 
     `logs`: the folders of each. A killed party may lack its last message.
     """
-    return [(one, other, _differing(logs, (one, other))) for one, other in combinations(logs, 2)]
+    told = {party: _told(party, folders) for party, folders in logs.items()}
+    found = []
+    for one, other in combinations(logs, 2):
+        mine, theirs = told[one][other], told[other][one]
+        found.append((one, other, ((mine - theirs) + (theirs - mine)).total()))
+    return found
 
 
-def _differing(logs: Mapping[str, Iterable[Path]], names: tuple[str, str]) -> int:
-    told = []
-    for name in names:
-        entries = (entry for folder in logs[name] for entry in read_entries(folder / "messages.jsonl"))
-        between = [e for e in entries if {e.sender, e.receiver} == set(names)]
-        told.append(Counter((e.run, e.sender, e.kind, e.step, e.digest) for e in between))
-    return sum(((told[0] - told[1]) + (told[1] - told[0])).values())
+def _told(party: str, folders: Iterable[Path]) -> dict[str, Counter[Told]]:
+    """What a party tells of each peer."""
+    told: dict[str, Counter[Told]] = defaultdict(Counter)
+    for folder in folders:
+        for entry in read_entries(folder / "messages.jsonl"):
+            peer = entry.receiver if entry.sender == party else entry.sender
+            told[peer][entry.run, entry.sender, entry.kind, entry.step, entry.digest] += 1
+    return told

@@ -117,11 +117,11 @@ def refuse_changed(folder: Path, data: OwnData, rows: torch.Tensor) -> None:
         )
 
 
-def over(file: FederationFile, data: OwnData, rows: torch.Tensor) -> OwnData:
-    """A holder's data over the common nodes; everyone else's nothing."""
+def over(file: FederationFile, data: OwnData, rows: torch.Tensor, *, trained: bool = False) -> OwnData:
+    """A holder's data over the common nodes, for training or for a trained model; everyone else's nothing."""
     if data.tables is None:
         return data
-    return data.tables.aligned(rows, local_neighbours=_how(file).keep_local_neighbours)
+    return data.tables.aligned(rows, local_neighbours=_how(file).keep_local_neighbours, trained=trained)
 
 
 def links(file: FederationFile) -> dict[tuple[str, str], tuple[int, int]]:

@@ -15,10 +15,26 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from vfgnn.errors import CheckpointRefused
 from vfgnn.files import FederationFile
+from vfgnn.locks import lock
 from vfgnn.message_log import read_entries
 from vfgnn.records import EpochMetrics, Outcome, Traffic, write_json
 from vfgnn.version import __version__
+
+
+def hold(path: Path, party: str) -> int:
+    """One process at a time uses a party's run folder, until the descriptor that is returned is closed.
+
+    Two with one name would take each other's place at the others, and a new run puts the model of a service aside.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    refusal = CheckpointRefused(
+        f"another process of {party} uses this run folder",
+        where=str(path),
+        hint="end that `vfgnn run`, `vfgnn serve` or `vfgnn predict` first",
+    )
+    return lock(path.with_name(f"{path.name}.lock"), refusal)  # beside it: the folder itself may be put aside
 
 
 class RunFolder:

@@ -33,14 +33,14 @@ class OwnTables:
     edges: "EdgeTable | None"
     labels: "LabelTable | None"
 
-    def aligned(self, rows: torch.Tensor, *, local_neighbours: bool) -> "OwnData":
+    def aligned(self, rows: torch.Tensor, *, local_neighbours: bool, trained: bool) -> "OwnData":
         """The same over the common nodes: `rows` of the node table, in the common order."""
         from vfgnn.data.tables import holding_of
 
         holding = holding_of(self.nodes, self.edges, rows, local_neighbours=local_neighbours)
-        return OwnData(holding, None if self.labels is None else self._labels(rows), self)
+        return OwnData(holding, None if self.labels is None else self._labels(rows, trained), self)
 
-    def _labels(self, rows: torch.Tensor) -> "Labels":
+    def _labels(self, rows: torch.Tensor, trained: bool) -> "Labels":
         from vfgnn.data.holdings import Labels
 
         found = self.labels
@@ -51,7 +51,7 @@ class OwnTables:
         y[found.rows], part[found.rows] = found.y, found.split.long()
         y, part = y[rows], part[rows]
         train, val, test = ((part == number).nonzero()[:, 0] for number in range(3))
-        return Labels(y=y, train=train, val=val, test=test, classes=len(found.classes))
+        return Labels(y=y, train=train, val=val, test=test, classes=len(found.classes), trained=trained)
 
     def digest(self, rows: torch.Tensor) -> str:
         """For this holder's own folder: which ids stand in which order, which columns there are, and which classes."""

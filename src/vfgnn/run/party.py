@@ -4,6 +4,7 @@ Sees what its role sees (parties/), and leaves records in its own run folder. A 
 role is known: a server's process never loads what could read features, a dealer's nothing of the model.
 """
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from vfgnn.parties.schedule import Step
 from vfgnn.records import EpochMetrics, Outcome, Traffic
 from vfgnn.run import aligning
 from vfgnn.run.device import choose_device
-from vfgnn.run.folder import RunFolder
+from vfgnn.run.folder import RunFolder, hold
 from vfgnn.run.module import Own, load_module
 from vfgnn.run.own_data import OwnData, load_data
 from vfgnn.transport import certificates, tls
@@ -45,6 +46,14 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
 
     Goes on where an earlier process of the same run was killed; `fresh` puts that run aside.
     """
+    held = hold(party.run_folder, party.name)
+    try:
+        return _run(file, party, log_json=log_json, fresh=fresh)
+    finally:
+        os.close(held)
+
+
+def _run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: bool) -> Outcome | None:
     federation = file.federation("before the run")
     torch.set_num_threads(party.threads or torch.get_num_threads())
     Endpoint(file, party)  # refuses a key or certificate that cannot be used before anything is written

@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from vfgnn.checkpoint import flush
 from vfgnn.errors import CheckpointRefused
 
 KEPT = "released.safetensors"
@@ -40,8 +41,18 @@ class Released:
         names = torch.frombuffer(bytearray(json.dumps(list(self._rows)).encode()), dtype=torch.uint8)
         temporary = self._path.with_suffix(".tmp")
         about = {"vfgnn": json.dumps({"run": self._run})}
-        save_file({"ids": names, "noised": torch.stack(list(self._rows.values()))}, temporary, about)
-        temporary.replace(self._path)
+        try:
+            save_file({"ids": names, "noised": torch.stack(list(self._rows.values()))}, temporary, about)
+            flush(temporary)
+            temporary.replace(self._path)
+        except (OSError, SafetensorError) as error:
+            temporary.unlink(missing_ok=True)
+            raise CheckpointRefused(
+                "rows that were released could not be kept",
+                expected="room on the disk",
+                got=str(error).splitlines()[0],
+                where=str(self._path),
+            ) from None
 
     def _read(self) -> dict[str, torch.Tensor]:
         try:

@@ -136,7 +136,7 @@ def predict_new_nodes(
     now = build(holdings, labels, trained.federation.settings, seed=0, names=names)
     states = {name: party.state() for name, party in trained.parties.items()}
     for name, party in now.parties.items():
-        party.load(over_more_nodes(states[name], places, now.federation.nodes))
+        party.load(over_more_nodes(states[name], places, now.federation))
     now.run({name: partial(loop.predict, party, new_nodes=True) for name, party in now.parties.items()})
     for party in now.parties.values():
         party.close()

@@ -23,7 +23,6 @@ from vfgnn.checkpoint import Checkpoints, State, copied, part
 from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
-from vfgnn.locks import lock
 from vfgnn.parties import loop, schedule
 from vfgnn.parties.new_nodes import (
     in_trained_order,
@@ -35,6 +34,7 @@ from vfgnn.parties.new_nodes import (
 )
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.run import aligning
+from vfgnn.run.folder import hold
 from vfgnn.run.own_data import OwnData, load_data
 from vfgnn.run.party import make_party
 from vfgnn.run.released import Released
@@ -86,8 +86,7 @@ class TrainedParty:
         )
         _refuse_unfinished(party, self._kept, self._end)
         self._state = self._kept.load(self._end)
-        # Two with one name would take each other's place at the others, for ever.
-        self._lock = lock(party.run_folder / "in-use.lock", _in_use(party))
+        self._held = hold(party.run_folder, party.name)
         noised = party.data is not None and not federation.settings.privacy.off
         self._ledger: Ledger | None = None
         try:
@@ -161,7 +160,7 @@ class TrainedParty:
 
     def close(self) -> None:
         """Nothing more will be asked, or charged."""
-        os.close(self._lock)
+        os.close(self._held)
         if self._ledger is not None:
             self._ledger.close()
 
@@ -187,21 +186,21 @@ class Nodes:
             return Nodes(load_data(file, party), None, torch.arange(0))
         data = load_data(file, party, fitted=aligning.fitted_rows(party.run_folder))
         nodes, rows = aligning.kept(party.run_folder, kept.run, data)
-        return Nodes(aligning.over(file, data, rows), nodes, rows)
+        return Nodes(aligning.over(file, data, rows, trained=True), nodes, rows)
 
     def aligned_anew(self, file: FederationFile, channel: Channel) -> "Nodes":
         """With the ids that all holders have now. Reveals: what an alignment reveals (alignment/)."""
         nodes, rows = aligning.align(file, channel.party, channel, self.data)
         rows = in_trained_order(self.rows, rows)
-        return Nodes(aligning.over(file, self.data, rows), nodes, rows)
+        return Nodes(aligning.over(file, self.data, rows, trained=True), nodes, rows)
 
     def extended(self, state: State, trained: "Nodes", federation: Federation) -> State:
         """A party's trained state over the nodes of now; only holders have anything that counts nodes."""
         if self.data.holding is None:
-            return over_more_nodes(state, torch.arange(0), 0)
+            return over_more_nodes(state, torch.arange(0), federation)
         places = places_of(trained.rows, self.rows)
         refuse_gone(federation, places)
-        return over_more_nodes(state, places, federation.nodes)
+        return over_more_nodes(state, places, federation)
 
 
 def new_folder(run_folder: Path, kind: str) -> Path:
@@ -209,14 +208,6 @@ def new_folder(run_folder: Path, kind: str) -> Path:
     folder = run_folder / kind / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     folder.mkdir(parents=True)
     return folder
-
-
-def _in_use(party: PartyFile) -> CheckpointRefused:
-    return CheckpointRefused(
-        f"another process of {party.name} uses this model",
-        where=str(party.run_folder),
-        hint="end that `vfgnn serve` or `vfgnn predict` first",
-    )
 
 
 def _refuse_unfinished(party: PartyFile, kept: Checkpoints, end: int) -> None:

@@ -116,7 +116,10 @@ class Desk:
     @property
     def fresh(self) -> bool:
         """Whether what is known may still be told."""
-        return self.known is not None and self.known.age_s <= self._max_age_s
+        return self.known is not None and self._fresh(self.known)
+
+    def _fresh(self, known: Answers) -> bool:
+        return known.age_s <= self._max_age_s
 
     def refuse_trouble(self) -> None:
         """Raise why nothing is answered now."""
@@ -127,7 +130,7 @@ class Desk:
     def at_once(self, ids: Sequence[str]) -> Answers | None:
         """The answers of the last pass, if they are all there is to say."""
         known = self.known
-        return known if known is not None and self.fresh and not known.missing(ids) else None
+        return known if known is not None and self._fresh(known) and not known.missing(ids) else None
 
     def put(self, ids: Sequence[str]) -> "Future[Answers]":
         """A question that has to wait."""
@@ -149,6 +152,10 @@ class Desk:
     def open(self) -> None:
         """All have met, and the first pass since then has gone well."""
         self._trouble = None
+
+    def not_yet(self, reason: str) -> None:
+        """All have met, and why there has been no pass since then."""
+        self._trouble = reason
 
     def close(self, reason: str) -> None:
         """A pass failed, or the parties have to meet again."""

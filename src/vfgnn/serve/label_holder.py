@@ -6,7 +6,7 @@ before, and when answers have become older than they may be. Ids that its own ta
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from vfgnn import logs
 from vfgnn.channel import Channel
@@ -33,6 +33,16 @@ class Looked:
     failed: str | None = None
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A pass that can begin."""
+
+    ids: set[str] = field(repr=False)  # that wait for it
+    new_nodes: bool
+    stamp: Stamp  # of the own node table, and
+    trained: Nodes  # what was read of it
+
+
 class ServingLabelHolder(ServingParty):
     """A serving party with a desk."""
 
@@ -55,40 +65,45 @@ class ServingLabelHolder(ServingParty):
 
     def _failed(self, error: VfgnnError) -> None:
         self.desk.close(error.what)
-        unsettled = self._looked is not None and self._looked.going_on
-        if isinstance(error, PeerRestarted):  # then whoever waits is served when all have met again
-            self._looked = None if unsettled else self._looked
-            return
         self.desk.fail(error.what)
-        self._extended = False  # what fails with new nodes must keep nobody from the others
-        if self._looked is not None and unsettled:
-            self._looked = replace(self._looked, going_on=False, failed=error.what)
+        looked, restarted = self._looked, isinstance(error, PeerRestarted)
+        self._looked = looked if restarted and looked is not None and not looked.going_on else None
+        if not restarted:
+            self._extended = False  # what fails with new nodes must keep nobody from the others
+            if looked is not None and looked.going_on:
+                self._looked = replace(looked, going_on=False, failed=error.what)
 
     def _take_part(self, network: Network, channel: Channel, *, run: str) -> None:
         """Ask for the next pass when one is wanted. Reveals: what `TrainedParty.ask` does, and when."""
-        trained, ids, new_nodes = self._ready(network)
-        began = time.monotonic()
+        wanted = self._ready(network)
+        ids, new_nodes, began = wanted.ids, wanted.new_nodes, time.monotonic()
         if new_nodes:
-            self._looked = Looked(self._stamp(), began, going_on=True)
+            self._looked = Looked(wanted.stamp, began, going_on=True)
         loop.call_pass(channel, self.federation, new_nodes=new_nodes)
-        found = self.model.ask(channel, trained, run=run, new_nodes=new_nodes)
+        found = self.model.ask(channel, wanted.trained, run=run, new_nodes=new_nodes)
         if found is not None:
             self._extended, self._due = new_nodes, False
-            self.desk.open()
             self.desk.answer(Answers(found), ids, seconds=time.monotonic() - began)
+            self.desk.open()
         if self._looked is not None:
             self._looked = replace(self._looked, going_on=False)
         self._tell_pass(new_nodes, began)
 
-    def _ready(self, network: Network) -> tuple[Nodes, set[str], bool]:
+    def _ready(self, network: Network) -> Wanted:
         """Wait until a pass is wanted and this party's own tables can be read: if not, nobody else need hear of it."""
+        told = None
         while True:
             ids, new_nodes = self._wanted(network)
+            stamp = self._stamp()  # before the table is read: what comes meanwhile is looked for again
             try:
-                return self.model.load(), ids, new_nodes
+                return Wanted(ids, new_nodes, stamp, self.model.load())
             except VfgnnError as error:
                 self.desk.fail(error.what)
-                logs.event("own data cannot be read", reason=error.what)
+                if self._due:
+                    self.desk.not_yet(error.what)
+                if error.what != told:
+                    logs.event("own data cannot be read", reason=error.what)
+                told = error.what
                 time.sleep(AGAIN_S)
 
     def _wanted(self, network: Network) -> tuple[set[str], bool]:

@@ -23,7 +23,7 @@ from vfgnn.run.trained import SERVING, TrainedParty, new_folder
 from vfgnn.transport.network import Network
 
 PURPOSE = "serve"
-AGAIN_S = 1.0  # before the parties meet again after something failed
+AGAIN_S, MOST_S = 1.0, 30.0  # before the parties meet again after something failed; twice as long each time
 
 
 class ServingParty:
@@ -44,6 +44,7 @@ class ServingParty:
         logs.configure(party.name, file=folder / "log.jsonl", as_json=log_json)
         self._log = MessageLog(folder / "messages.jsonl")
         self._began = False
+        self._pause = AGAIN_S
 
     def serve(self) -> None:
         """Until stopped. An error before the parties have met for the first time is raised, a later one is told."""
@@ -70,7 +71,10 @@ class ServingParty:
                 raise
             logs.event("out of service", reason=error.what)
             self._failed(error)
-            return 0.0 if isinstance(error, PeerRestarted) else AGAIN_S
+            if isinstance(error, PeerRestarted):
+                return 0.0
+            pause, self._pause = self._pause, min(2 * self._pause, MOST_S)
+            return pause
 
     def _stay_connected(self) -> NoReturn:
         """Meet the others, then one pass after the other."""
@@ -100,6 +104,7 @@ class ServingParty:
         self._tell_pass(new_nodes, began)
 
     def _tell_pass(self, new_nodes: bool, began: float) -> None:
+        self._pause = AGAIN_S
         logs.event("pass", new_nodes=new_nodes, seconds=round(time.monotonic() - began, 3))
 
     # what else the label holder does

@@ -164,10 +164,7 @@ class Link:
         while not ready():
             if self._alarm.failure is not None:
                 raise self._alarm.failure
-            if self.failure is not None:
-                raise self.failure
-            if self.ended:
-                raise ChannelClosed(f"{self.peer} ended before its message came", where=f"party {self.me}")
+            self.refuse_over()
             now = time.monotonic()
             if self.lost_at is not None and now - self.lost_at > self._patience.away_s:
                 said = f" ({self.farewell})" if self.farewell else ""
@@ -185,6 +182,13 @@ class Link:
                     hint=f"see the log of {self.peer}",
                 )
             self._changed.wait(POLL_S)
+
+    def refuse_over(self) -> None:
+        """Raise why nothing more will come from the peer, if that is so."""
+        if self.failure is not None:
+            raise self.failure
+        if self.ended:
+            raise ChannelClosed(f"{self.peer} ended before its message came", where=f"party {self.me}")
 
     def _wake(self) -> None:
         if self._loop is not None and not self._loop.is_closed():

@@ -93,10 +93,10 @@ class Network:
 
     def refuse_failed(self) -> None:
         """For a party that waits for none of its peers: raise what it would hear if it did."""
-        failures = [self._alarm.failure, *(link.failure for link in self._links.values())]
-        for failure in failures:
-            if failure is not None:
-                raise failure
+        if self._alarm.failure is not None:
+            raise self._alarm.failure
+        for link in self._links.values():
+            link.refuse_over()
 
     def settle(self) -> None:
         """Wait until every peer has used what was sent to it: nobody is then more than a step behind."""
