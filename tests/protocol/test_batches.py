@@ -166,7 +166,7 @@ def test_settings_that_cannot_be_used_are_refused(changes, says):
         settings_for(**changes)
 
 
-@pytest.mark.parametrize("gnn", ["sage_mean", "sage_lstm"])
+@pytest.mark.parametrize("gnn", ["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat"])
 def test_sampled_neighbours_do_not_depend_on_the_batch(gnn):
     """Drawn for the whole graph without looking at it: each row by itself, or all at once."""
     settings = settings_for(gnn=gnn, batch_rows=5, fanout=(2, 2), layers=2, precision="float64")
@@ -177,6 +177,26 @@ def test_sampled_neighbours_do_not_depend_on_the_batch(gnn):
     for row in (3, 17, 31):
         alone = gnn_module(h0, graph.around(torch.tensor([row]), torch.Generator().manual_seed(7)))
         assert float((alone - everywhere[row]).detach().abs().max()) < 1e-12  # the same sums, in another order
+
+
+@pytest.mark.parametrize("gnn", ["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat"])
+def test_a_layer_computes_what_the_next_one_hears_and_learns_the_same(gnn):
+    settings = settings_for(gnn=gnn, batch_rows=5, fanout=(2, 2, 1), layers=3, precision="float64")
+    graph = LocalGraph(random_graph().edge_index, 40, settings, torch.device("cpu"))
+    torch.manual_seed(0)
+    gnn_module, rows = LocalGnn(settings), torch.tensor([31, 3, 17, 3])  # in any order, and one twice
+    target, gradients = torch.randn(4, 8, dtype=torch.float64), []
+    for wanted in (None, rows):
+        h0 = torch.arange(320, dtype=torch.float64).reshape(40, 8).sin().requires_grad_()
+        around = graph.around(wanted, torch.Generator().manual_seed(7))
+        out = gnn_module(h0, around)
+        gnn_module.zero_grad()
+        ((out[rows] if wanted is None else out) * target).sum().backward()
+        gradients.append([h0.grad, *(weight.grad for weight in gnn_module.parameters())])
+    assert [len(one.nodes) for one in around] == sorted((len(one.nodes) for one in around), reverse=True)
+    assert [len(one.computed) for one in around] == [*(len(one.nodes) for one in around[1:]), 3]
+    for everywhere, alone in zip(*gradients, strict=True):
+        assert float((everywhere - alone).abs().max()) < 1e-12  # the same sums, in another order
 
 
 def test_scattered_numbers_are_uniform_and_salted():

@@ -29,6 +29,7 @@ from vfgnn.model.own_modules import check_module
 OwnModule = Callable[[int], nn.Module]
 """A user's own GNN: called with the width d, gives a module (x [nodes, d], edge_index) -> x [nodes, d]."""
 
+NARROWING = ("sage_mean", "sage_lstm", "sage_pool")  # convolutions from some nodes to fewer
 LSTM_NEIGHBOURS = 10  # bounds the padded batch that PyG's LSTM aggregator builds
 
 
@@ -36,9 +37,10 @@ LSTM_NEIGHBOURS = 10  # bounds the padded batch that PyG's LSTM aggregator build
 class Neighbourhood:
     """What a GNN needs in order to compute certain rows: the nodes around them and the edges among these."""
 
-    nodes: torch.Tensor | None  # rows of h0 that go in; None: all
-    rows: torch.Tensor | None  # positions of the wanted rows among `nodes`; None: all
-    edge_index: torch.Tensor  # [2, edges] among `nodes`
+    nodes: torch.Tensor | None  # whose rows go in; None: all
+    computed: torch.Tensor | None  # positions among `nodes` of those whose rows come out; None: all of `nodes`
+    rows: torch.Tensor | None  # after the last layer, positions of the wanted rows among what came out; None: all
+    edge_index: torch.Tensor  # [2, edges]: from `nodes` to `nodes`, or to `computed` where the convolution can do that
     edge_weight: torch.Tensor | None
     adjacency: torch.Tensor | None  # CSR of edge_index (target by source), where the convolution can use it
 
@@ -89,20 +91,21 @@ class LocalGraph:
     def around(self, rows: torch.Tensor | None, generator: torch.Generator | None = None) -> list[Neighbourhood]:
         """The neighbourhood of `rows` (None: of all nodes): one for all layers, or one per layer with `fanout`.
 
-        `generator` draws the sampled neighbours; without it only the LSTM's bound is drawn, always the same way. The
-        cost is that of the edges into the nodes that are reached, not of the whole graph.
+        With one per layer each computes what the next one hears, and no more. `generator` draws the sampled neighbours;
+        without it only the LSTM's bound is drawn, always the same way. The cost is that of the edges into the nodes
+        that are reached, not of the whole graph.
         """
         draws = self._draws(generator)
         if rows is None or self._settings.gnn == "own":  # how far a user's own module reaches is not known
             return [self._everywhere(rows, draw) for draw in draws]
-        found, nodes = dict[int, torch.Tensor](), torch.unique(rows)
-        for layer in reversed(
-            range(self._settings.layers)
-        ):  # what the last layer hears is what the one before computes
-            place = min(layer, len(draws) - 1)
-            found[place] = self._incoming(nodes, draws[place])
-            nodes = torch.unique(torch.cat([nodes, self._edge_index[0, found[place]]]))
-        return [self._cut(nodes, rows, found[place]) for place in range(len(draws))]
+        wanted = nodes = torch.unique(rows)
+        found: list[Neighbourhood] = []
+        for layer in reversed(range(self._settings.layers)):  # what a layer hears is what the one before computes
+            computed, edges = nodes, self._incoming(nodes, draws[min(layer, len(draws) - 1)])
+            nodes = torch.unique(torch.cat([nodes, self._edge_index[0, edges]]))
+            if len(draws) > 1:
+                found.insert(0, self._cut(nodes, computed, torch.searchsorted(wanted, rows), edges))
+        return found or [self._cut(nodes, None, torch.searchsorted(nodes, rows), edges)]
 
     def _draws(self, generator: torch.Generator | None) -> list[Draw | None]:
         """For each neighbourhood that is asked for, how edges are drawn; None: all are taken."""
@@ -136,37 +139,47 @@ class LocalGraph:
     def _everywhere(self, rows: torch.Tensor | None, draw: Draw | None) -> Neighbourhood:
         """All nodes go in."""
         if draw is None:
-            return self._neighbourhood(None, rows, self._edge_index, self._edge_weight, self.nodes)
+            return self._neighbourhood(None, None, rows, self._edge_index, self._edge_weight, self.nodes)
         edges = self._incoming(torch.arange(self.nodes, device=self._device), draw)
         weight = None if self._edge_weight is None else self._edge_weight[edges]
-        return self._neighbourhood(None, rows, self._edge_index[:, edges], weight, self.nodes)
+        return self._neighbourhood(None, None, rows, self._edge_index[:, edges], weight, self.nodes)
 
-    def _cut(self, nodes: torch.Tensor, rows: torch.Tensor, edges: torch.Tensor) -> Neighbourhood:
+    def _cut(
+        self, nodes: torch.Tensor, computed: torch.Tensor | None, rows: torch.Tensor, edges: torch.Tensor
+    ) -> Neighbourhood:
         """Some edges among `nodes` (ascending), renumbered; all of a layer's edges into what it must compute."""
         weight = None if self._edge_weight is None else self._edge_weight[edges]
-        edge_index = torch.searchsorted(nodes, self._edge_index[:, edges])
-        return self._neighbourhood(nodes, torch.searchsorted(nodes, rows), edge_index, weight, len(nodes))
+        source, target = self._edge_index[:, edges]
+        targets = nodes if computed is None or self._settings.gnn not in NARROWING else computed
+        edge_index = torch.stack([torch.searchsorted(nodes, source), torch.searchsorted(targets, target)])
+        places = None if computed is None else torch.searchsorted(nodes, computed)
+        return self._neighbourhood(nodes, places, rows, edge_index, weight, len(nodes), len(targets))
 
     def _neighbourhood(
         self,
         nodes: torch.Tensor | None,
+        computed: torch.Tensor | None,
         rows: torch.Tensor | None,
         edge_index: torch.Tensor,
         edge_weight: torch.Tensor | None,
-        size: int,
+        sources: int,
+        targets: int | None = None,
     ) -> Neighbourhood:
         adjacency = None
         if self._settings.gnn in ("sage_mean", "sage_pool", "gcn", "appnp") and self._device.type == "cpu":
+            size = (sources if targets is None else targets, sources)
             adjacency = _csr(edge_index, edge_weight, size, self._settings.dtype)
-        return Neighbourhood(nodes, rows, edge_index, edge_weight, adjacency)
+        return Neighbourhood(nodes, computed, rows, edge_index, edge_weight, adjacency)
 
 
-def _csr(edge_index: torch.Tensor, weight: torch.Tensor | None, size: int, dtype: torch.dtype) -> torch.Tensor:
+def _csr(
+    edge_index: torch.Tensor, weight: torch.Tensor | None, size: tuple[int, int], dtype: torch.dtype
+) -> torch.Tensor:
     """Target by source, of edges that are sorted by target; repeated ones stay repeated, as in the edge list."""
     source, target = edge_index
-    pointer = torch.searchsorted(target, torch.arange(size + 1, device=target.device))
+    pointer = torch.searchsorted(target.contiguous(), torch.arange(size[0] + 1, device=target.device))
     values = torch.ones(len(source), dtype=dtype, device=target.device) if weight is None else weight
-    return torch.sparse_csr_tensor(pointer, source, values.to(dtype), (size, size), check_invariants=False)
+    return torch.sparse_csr_tensor(pointer, source, values.to(dtype), size, check_invariants=False)
 
 
 class LocalGnn(nn.Module):
@@ -207,22 +220,28 @@ class LocalGnn(nn.Module):
             x = self._convolve(convolution, x, around[min(k, len(around) - 1)])
             if self._settings.gnn != "own":
                 x = x.tanh()
-        rows = around[0].rows
-        return F.normalize(x if rows is None else x[rows], dim=1)
+        rows = around[-1].rows
+        return F.normalize(x if rows is None else x.index_select(0, rows), dim=1)
 
     def _convolve(self, convolution: nn.Module, x: torch.Tensor, around: Neighbourhood) -> torch.Tensor:
-        if around.adjacency is not None:
-            out = convolution(x, around.adjacency)
-        elif around.edge_weight is not None:
+        computed = around.computed
+        if computed is not None and self._settings.gnn in NARROWING:
+            narrowed: torch.Tensor = convolution((x, x.index_select(0, computed)), _edges(around))
+            return narrowed
+        if around.adjacency is None and around.edge_weight is not None:
             out = convolution(x, around.edge_index, around.edge_weight)
         else:
-            out = convolution(x, around.edge_index)
+            out = convolution(x, _edges(around))
         if not isinstance(out, torch.Tensor) or out.shape != x.shape:
             got = list(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
             raise ModuleError(
                 "a GNN must keep the shape of its input", expected=f"a tensor {list(x.shape)}", got=str(got)
             )
-        return out
+        return out if computed is None else out.index_select(0, computed)
+
+
+def _edges(around: Neighbourhood) -> torch.Tensor:
+    return around.edge_index if around.adjacency is None else around.adjacency
 
 
 def _remove_generated_files() -> None:
