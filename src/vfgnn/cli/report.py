@@ -12,7 +12,8 @@ def report(
 ) -> None:
     """Make one self-contained page: curves, traffic, an epoch's timeline, leaks, who saw what, configuration.
 
-    Checks every message log on the way: its chain, its seal, the schedule, and both ends of each link.
+    Checks every message log on the way, those of predictions and services with the run's model too: its chain, its
+    seal, the schedule, and both ends of each link.
 
     Example: `vfgnn report A/run --out report.html`
     """
