@@ -92,6 +92,21 @@ def trained(tmp_path_factory):
     return local, rows_of(folder / "predictions.csv")
 
 
+def assert_reported(local, truth):
+    """A prediction, then a service of three passes in which the shop was killed once."""
+    page = make_page([local.run_folder(name) for name in local.names])
+    _, after = page.split("<h2>After training</h2>")
+    rows = re.findall(r"<tr><td class=\"\">(\w+)</td><td class=\"\">(\w+)</td>.*?<td class=\"n\">(\d+)</td>", after)
+    assert {row for row in rows if row[1] == "predict"} == {(name, "predict", "1") for name in local.names}
+    served = [(who, int(passes)) for who, command, passes in rows if command == "serve"]
+    assert ("bank", 3) in served and ("server", 3) in served
+    assert sorted(passes for who, passes in served if who == "shop") == [1, 2]  # one of them ended by a kill
+    assert after.count("not sealed") == 1
+    assert after.count('<span class="good">0</span>') == len(rows)  # nothing outside the schedule
+    assert after.count("no disagreements") == 3 and not re.search(r"[1-9] disagreement", after)
+    assert not any(one in page for one in truth)
+
+
 def test_a_thousand_at_once_a_holder_lost_and_a_holder_back(trained):
     local, truth = trained
     draw = random.Random(0)
@@ -126,6 +141,7 @@ def test_a_thousand_at_once_a_holder_lost_and_a_holder_back(trained):
     assert passes(local, "bank") == passes(local, "server")
     assert {child.returncode for child in served.processes.children.values()} == {0}  # stopped, not failed
     assert_nothing_left(local)
+    assert_reported(local, truth)
 
 
 @pytest.mark.slow
@@ -232,21 +248,6 @@ def test_a_release_is_charged_once_however_often_it_is_asked_for(tmp_path):
     predict(local, "--out", tmp_path / "out.csv", all_say=["--new-nodes"])
     assert_same(said["new-1"], rows_of(tmp_path / "out.csv")["new-1"])
     assert spent() == charged
-
-
-def test_the_report_has_what_came_after_training(trained):
-    local, truth = trained
-    page = make_page([local.run_folder(name) for name in local.names])
-    _, after = page.split("<h2>After training</h2>")
-    rows = re.findall(r"<tr><td class=\"\">(\w+)</td><td class=\"\">(\w+)</td>.*?<td class=\"n\">(\d+)</td>", after)
-    assert {row for row in rows if row[1] == "predict"} == {(name, "predict", "1") for name in local.names}
-    served = [(who, int(passes)) for who, command, passes in rows if command == "serve"]
-    assert ("bank", 3) in served and ("server", 3) in served  # as the service before has counted
-    assert sorted(passes for who, passes in served if who == "shop") == [1, 2]  # one of them ended by a kill
-    assert after.count("not sealed") == 1
-    assert after.count('<span class="good">0</span>') == len(rows)  # nothing outside the schedule
-    assert after.count("no disagreements") == 3 and not re.search(r"[1-9] disagreement", after)
-    assert not any(one in page for one in truth)
 
 
 def test_the_log_names_events_and_nobody(trained):

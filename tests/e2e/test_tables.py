@@ -160,6 +160,7 @@ def test_more_holders_and_both_modes(tmp_path, holders, mode, flags):
         dealer=mode == "collaborative",
         flags=flags,
         settings=["accept_h0_leak=true"],
+        count=200,  # so that a test part has more than a handful of them: who is in it is drawn anew with every key
     )
     about = run(local)
     nodes = len(shared_ids(local, holders))

@@ -33,7 +33,7 @@ class OwnTables:
     edges: "EdgeTable | None"
     labels: "LabelTable | None"
 
-    def aligned(self, rows: torch.Tensor, *, local_neighbours: bool, trained: bool) -> "OwnData":
+    def aligned(self, rows: torch.Tensor, *, local_neighbours: bool, trained: bool = False) -> "OwnData":
         """The same over the common nodes: `rows` of the node table, in the common order."""
         from vfgnn.data.tables import holding_of
 
