@@ -28,6 +28,7 @@ from vfgnn.privacy.ledger import VAL as VALIDATION
 from vfgnn.privacy.publishing import affordable_epochs
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
+PUBLIC_SEED = bytes(32)  # of the order of batches, which all parties compute and which hides nothing
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def batches(federation: Federation, step: Step, rows: Rows) -> Iterator[tuple[St
     if size is None or train is None or step.last or len(train) <= size:
         yield step, rows
         return
-    public = randomness.generator(bytes.fromhex(federation.digest), f"batches of epoch {step.number}")
+    public = randomness.generator(PUBLIC_SEED, f"batches of epoch {step.number}")
     order = train[torch.randperm(len(train), generator=public)]
     parts = torch.tensor_split(order, -(-len(train) // size))  # of equal size: a small last one would weigh too much
     for number, part in enumerate(parts):
