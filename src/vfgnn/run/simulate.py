@@ -129,11 +129,16 @@ def build(
 
 
 def predict_new_nodes(
-    trained: SimulatedFederation, holdings: Sequence[Holding], labels: Labels, places: torch.Tensor
+    trained: SimulatedFederation,
+    holdings: Sequence[Holding],
+    labels: Labels,
+    places: torch.Tensor,
+    *,
+    network: InMemoryNetwork | None = None,
 ) -> torch.Tensor:
     """Logits of all nodes of `holdings`; those that `trained` was trained on stand at `places`, the others are new."""
     names = trained.federation.holder_names
-    now = build(holdings, labels, trained.federation.settings, seed=0, names=names)
+    now = build(holdings, labels, trained.federation.settings, seed=0, names=names, network=network)
     states = {name: party.state() for name, party in trained.parties.items()}
     for name, party in now.parties.items():
         party.load(over_more_nodes(states[name], places, now.federation))
