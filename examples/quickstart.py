@@ -25,9 +25,10 @@ class MyGnn(torch.nn.Module):
         self.first, self.second = GraphConv(dim, dim, aggr="mean"), GraphConv(dim, dim, aggr="mean")
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
-        return self.second(self.first(x, edge_index).relu(), edge_index)
+        out: torch.Tensor = self.second(self.first(x, edge_index).relu(), edge_index)
+        return out
 
 
 result = vfgnn.simulate(data, holders=3, gnn=MyGnn, dim=16, epochs=60)
 for name, outcome in {**result.isolated, "federated": result.federated, "joint": result.joint}.items():
-    print(f"{name:10} test accuracy {outcome.test_accuracy:.3f}")
+    print(f"{name:10} test accuracy {outcome.test_accuracy:.3f}" if outcome else f"{name:10} was not trained")

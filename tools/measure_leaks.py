@@ -1,17 +1,21 @@
 """What a curious party can infer from the messages that it receives, measured (docs/threat_model.md).
 
-    python tools/measure_leaks.py --dataset cora --json leaks.json
+    python tools/measure_leaks.py --dataset cora --json src/vfgnn/report/leaks.json
 
 Two holders train in one process with the preset `best`; A has the labels. Each attack is given what its party holds or
 receives in a run, and no more; what it found is then compared with the truth, which only this process has. The joint
 layer runs without masks, for speed: the sum of the shares of h0 is the same, word by word, and of the joint layer's
 messages the attacks use only that sum.
+The report quotes src/vfgnn/report/leaks.json.
 Data is found as by `vfgnn simulate`: VFGNN_DATA, the cache, the copy of CiteSeer inside the package.
 """
 
 import argparse
 import json
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -21,13 +25,14 @@ from rich.table import Table
 from scipy.stats import mannwhitneyu
 from torch import Generator, Tensor
 
-from vfgnn.config import SERVER, Preset
+from vfgnn.channel import InMemoryNetwork
+from vfgnn.config import SERVER, Preset, Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Declared, Kind
 from vfgnn.model.joint_layer import H0
 from vfgnn.mpc.fixed_point import FEATURE_BITS
 from vfgnn.run.scenario import Scenario
-from vfgnn.run.simulate import IN_ONE_PROCESS, SimulatedFederation, build
+from vfgnn.run.simulate import IN_ONE_PROCESS, build
 
 REVEALS = 3  # of h0, for the Gram matrix
 DRAWS = 100  # of the known labels: one lucky choice says little
@@ -37,20 +42,27 @@ Messages = dict[tuple[Kind, str, str], list[Tensor]]
 """By kind, sender and receiver."""
 
 
-def train(federation: SimulatedFederation) -> Messages:
-    """Run a federation; keep the first REVEALS messages of each kind and link, and the last (all would be GBs)."""
-    kept: Messages = defaultdict(list)
-    deliver = federation.network.put
+class ListeningNetwork(InMemoryNetwork):
+    """Keeps the first REVEALS messages of each kind and link, and the last (all would be GBs)."""
 
-    def put(message: Declared, payload: Tensor) -> None:
-        link = kept[message.kind, message.sender, message.receiver]
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: Messages = defaultdict(list)
+
+    def put(self, message: Declared, payload: Tensor) -> None:
+        """As in memory."""
+        link = self.kept[message.kind, message.sender, message.receiver]
         del link[REVEALS:]
         link.append(payload.detach().clone())
-        deliver(message, payload)
+        super().put(message, payload)
 
-    federation.network.put = put
+
+def train(holdings: Sequence[Holding], labels: Labels, settings: Settings, seed: int) -> Messages:
+    """Run a federation and listen to all its links."""
+    network = ListeningNetwork()
+    federation = build(holdings, labels, settings, seed=seed, network=network)
     federation.train()
-    return kept
+    return network.kept
 
 
 def reveals_of_h0(messages: Messages) -> list[Tensor]:
@@ -66,7 +78,7 @@ def edge_auc(rows: Tensor, holding: Holding, rng: Generator) -> float:
     Pairs of nodes are ranked by the cosine of their rows. Gets the probability that an edge stands above a random pair
     that is none (AUC; 0.5 is guessing).
     """
-    edges = holding.edge_index[:, holding.edge_index[0] < holding.edge_index[1]].unique(dim=1)
+    edges = torch.unique(holding.edge_index[:, holding.edge_index[0] < holding.edge_index[1]], dim=1)
     pairs = torch.randint(holding.nodes, (2, 3 * edges.shape[1]), generator=rng).sort(dim=0).values
     numbered = [one[0] * holding.nodes + one[1] for one in (pairs, edges)]
     others = pairs[:, (pairs[0] < pairs[1]) & ~torch.isin(*numbered)][:, : edges.shape[1]]
@@ -119,22 +131,34 @@ def few_columns_error(seed: int) -> float:
     """
     nodes, columns, known, rng = 400, 20, 40, Generator().manual_seed(seed)
     x = torch.randn(nodes, 2 * columns, generator=rng, dtype=torch.float64).mul(2**FEATURE_BITS).round()
-    x_a, x_b = x.div(2**FEATURE_BITS).split(columns, dim=1)
+    x_a, x_b = torch.split(x.div(2**FEATURE_BITS), columns, dim=1)
     edges = torch.randint(nodes, (2, 2 * nodes), generator=rng)
     rows = torch.arange(nodes)
     labels = Labels(y=rows % 2, train=rows[:200], val=rows[200:300], test=rows[300:], classes=2)
     settings = Preset("best").settings(overrides={**IN_ONE_PROCESS, "dim": 64, "epochs": 1})
-    h0 = reveals_of_h0(train(build([Holding(x_a, edges), Holding(x_b, edges)], labels, settings, seed=seed)))[0]
-    w_a, w_b = torch.linalg.lstsq(torch.cat([x_a, x_b], dim=1)[:known], h0[:known]).solution.split(columns)
+    h0 = reveals_of_h0(train([Holding(x_a, edges), Holding(x_b, edges)], labels, settings, seed))[0]
+    w_a, w_b = torch.split(torch.linalg.lstsq(torch.cat([x_a, x_b], dim=1)[:known], h0[:known]).solution, columns)
     found = (h0 - x_a @ w_a) @ torch.linalg.pinv(w_b)
     return float((found - x_b)[known:].abs().max() / x_b.abs().max())
 
 
-def measure(dataset: str, seed: int) -> list[dict[str, str | float]]:
+@dataclass(frozen=True)
+class Leak:
+    """What one attack got."""
+
+    name: str  # by which the report quotes it
+    who: str
+    source: str
+    gets: str
+    measure: str
+    value: float
+
+
+def measure(dataset: str, seed: int) -> list[Leak]:
     """All attacks, each on its own messages of one run."""
     scenario = Scenario.of(dataset, holders=2, preset="best", seed=seed, overrides=IN_ONE_PROCESS)
     labels, (a, b) = scenario.labels, scenario.holdings
-    messages = train(build(scenario.holdings, labels, scenario.settings, seed=seed))
+    messages = train(scenario.holdings, labels, scenario.settings, seed)
     rng = Generator().manual_seed(seed)
     published = [messages[Kind.LOCAL_EMBEDDINGS, name, SERVER][-1] for name in ("A", "B")]
     edges_a, edges_b = (edge_auc(rows, holding, rng) for rows, holding in zip(published, (a, b), strict=True))
@@ -142,16 +166,31 @@ def measure(dataset: str, seed: int) -> list[dict[str, str | float]]:
     to_server, to_b = (labels_found(one, labels.y[labels.train], labels.classes, rng) for one in gradients)
     h0 = torch.cat(reveals_of_h0(messages), dim=1)
     without_columns, without_gram = gram_correlations(h0, a.x.double(), b.x.double(), rng)
+    few_columns = few_columns_error(seed)
     found = [
-        ("server", "published rows of B", "edges of B", "AUC", edges_b),
-        ("server", "published rows of A", "edges of A", "AUC", edges_a),
-        ("server", "dL/dz_L of step 0, one label per class", "training labels", "share", to_server),
-        ("B", "its gradient of step 0, one label per class", "training labels", "share", to_b),
-        ("A", f"{REVEALS} reveals of h0 less own columns", "X_B X_B^T", "correlation", without_columns),
-        ("A", f"{REVEALS} reveals of h0 less own Gram matrix", "X_B X_B^T", "correlation", without_gram),
-        ("A", "1 reveal, 20 + 20 columns, 40 known rows", "all rows of B", "largest error", few_columns_error(seed)),
+        ("edges of B", "server", "published rows of B", "edges of B", "AUC", edges_b),
+        ("edges of A", "server", "published rows of A", "edges of A", "AUC", edges_a),
+        (
+            "labels, server",
+            "server",
+            "dL/dz_L of step 0, one label a class",
+            "training labels",
+            "share",
+            to_server,
+        ),
+        ("labels, holder", "B", "its gradient of step 0, one label a class", "training labels", "share", to_b),
+        (
+            "Gram, columns",
+            "A",
+            f"{REVEALS} reveals of h0 less own columns",
+            "X_B X_B^T",
+            "correlation",
+            without_columns,
+        ),
+        ("Gram", "A", f"{REVEALS} reveals of h0 less own Gram matrix", "X_B X_B^T", "correlation", without_gram),
+        ("few columns", "A", "1 reveal, 20 + 20 columns, 40 known rows", "all rows of B", "largest error", few_columns),
     ]
-    return [dict(zip(("who", "from", "gets", "measure", "value"), row, strict=True)) for row in found]
+    return [Leak(*row) for row in found]
 
 
 def main() -> None:
@@ -164,10 +203,15 @@ def main() -> None:
     found = measure(args.dataset, args.seed)
     table = Table("who", "from what", "gets", "measured", title=f"{args.dataset}, two holders, preset best")
     for row in found:
-        table.add_row(row["who"], row["from"], row["gets"], f"{row['measure']} {row['value']:#.3g}")
+        table.add_row(row.who, row.source, row.gets, f"{row.measure} {row.value:#.3g}")
     Console().print(table)
     if args.json is not None:
-        args.json.write_text(json.dumps({"dataset": args.dataset, "seed": args.seed, "leaks": found}, indent=2) + "\n")
+        record = {
+            "command": f"python tools/measure_leaks.py --dataset {args.dataset} --seed {args.seed}",
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "leaks": {leak.name: asdict(leak) for leak in found},
+        }
+        args.json.write_text(json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

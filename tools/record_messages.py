@@ -61,7 +61,7 @@ class RecordingNetwork(InMemoryNetwork):
     def put(self, message: Declared, payload: torch.Tensor) -> None:
         """As in memory."""
         dtype = str(message.dtype).removeprefix("torch.")
-        line = [str(message.kind), dtype, list(message.shape), digest_of(payload)]
+        line: list[object] = [str(message.kind), dtype, list(message.shape), digest_of(payload)]
         self.links[f"{message.sender}->{message.receiver}"].append(line)
         super().put(message, payload)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vfgnn.bench.layer import DIM, SIZES, bench_layer
-from vfgnn.report.console import write_json
+from vfgnn.records import write_json
 
 HERE = Path(__file__).parent
 ROUNDS = 3
@@ -24,10 +24,12 @@ def peer(environment: str, script: str, shape: str) -> float:
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if done.returncode:
         raise SystemExit(f"{script} failed:\n{done.stderr[-2000:]}")
-    return median(json.loads(done.stdout.strip().splitlines()[-1]))
+    seconds: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return median(seconds)
 
 
 def main() -> None:
+    """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shape", default="pubmed", choices=sorted(SIZES))
     parser.add_argument("--json", type=Path)
@@ -46,7 +48,8 @@ def main() -> None:
     for name, seconds in rows.items():
         table.add_row(name, f"{seconds:.3f}", f"{seconds / ours.total_s:.1f}")
     Console().print(table)
-    write_json(options.json, rows)
+    if options.json is not None:
+        write_json(options.json, rows)
 
 
 if __name__ == "__main__":

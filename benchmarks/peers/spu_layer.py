@@ -8,6 +8,8 @@ import multiprocessing
 import socket
 import sys
 import time
+from multiprocessing.connection import Connection
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,14 +21,14 @@ NAMES = ["x_a", "x_b", "w_a0", "w_a1", "w_b0", "w_b1", "g0", "g1"]
 OWNERS = [0, 1, 0, 1, 0, 1, 0, 1]
 
 
-def layer(x_a, x_b, w_a0, w_a1, w_b0, w_b1, g0, g1):
+def layer(x_a: Any, x_b: Any, w_a0: Any, w_a1: Any, w_b0: Any, w_b1: Any, g0: Any, g1: Any) -> tuple[Any, Any, Any]:
     """Forward and backward; W and G are sums of what each party holds."""
     g = g0 + g1
     h0 = x_a @ (w_a0 + w_a1) + x_b @ (w_b0 + w_b1)
     return h0, x_a.T @ g, x_b.T @ g
 
 
-def inputs(nodes, columns, density, dim):
+def inputs(nodes: int, columns: int, density: float, dim: int) -> list[Any]:
     """The same numbers at both parties; each only feeds in its own."""
     rng = np.random.default_rng(0)
     half = columns // 2
@@ -36,7 +38,9 @@ def inputs(nodes, columns, density, dim):
     return [array.astype(np.float32) for array in (*x, *w, *g)]
 
 
-def party(rank, ports, sizes, rounds, results):
+def party(
+    rank: int, ports: list[int], sizes: tuple[int, int, float, int], rounds: int, results: "Connection[Any, Any]"
+) -> None:
     """One process."""
     description = libspu.link.Desc()
     for i, port in enumerate(ports):
@@ -68,9 +72,10 @@ def party(rank, ports, sizes, rounds, results):
     link.stop_link()
 
 
-def main():
+def main() -> None:
+    """Both processes, from the sizes on the command line."""
     nodes, columns, density, dim, rounds = (float(word) for word in sys.argv[1:])
-    sizes, ports = (int(nodes), int(columns), density, int(dim)), []
+    sizes, ports = (int(nodes), int(columns), density, int(dim)), list[int]()
     sockets = [socket.socket() for _ in range(2)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))

@@ -99,11 +99,17 @@ def read_case(folder: Path, seed: int) -> Case:
             labels = read_labels(folder / name / LABELS, columns, nodes, key=insecure_seed(seed))
         tables[name] = OwnTables(nodes, edges, labels)
     common = sorted(set.intersection(*(set(table.nodes.ids.to_pylist()) for table in tables.values())))
-    own = {}
+    holdings: dict[str, Holding] = {}
+    found: Labels | None = None
     for name, table in tables.items():
         rows = torch.tensor(pc.index_in(pa.array(common), value_set=table.nodes.ids).to_numpy()).long()
-        own[name] = table.aligned(rows, local_neighbours=False)
-    return Case(holdings={name: data.holding for name, data in own.items()}, labels=own["bank"].labels)
+        data = table.aligned(rows, local_neighbours=False)
+        if data.holding is not None:
+            holdings[name] = data.holding
+        found = found or data.labels
+    if found is None:
+        raise SystemExit(f"nobody has labels: {LABELS} is in none of the folders under {folder}")
+    return Case(holdings=holdings, labels=found)
 
 
 def settings_of(model: str) -> Settings:

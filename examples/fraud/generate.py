@@ -148,7 +148,7 @@ def close_pairs(draw: Draw, people: Population, habits: Habits) -> Numbers:
 def per_pair(source: Numbers, target: Numbers, amount: Floats) -> tuple[Numbers, Numbers, Floats]:
     """Amounts added up by pair."""
     pairs, at = np.unique(np.stack([source, target]), axis=1, return_inverse=True)
-    return pairs[0], pairs[1], np.bincount(at.reshape(-1), amount)
+    return pairs[0], pairs[1], np.bincount(at.reshape(-1), amount).astype(np.float64)
 
 
 def write_bank(draw: Draw, people: Population, folder: Path) -> None:
@@ -196,7 +196,7 @@ def write_payments(draw: Draw, people: Population, folder: Path) -> None:
     write(draw, folder / "cards.csv", cards, known)
     source, target = edges(draw, people, known, Habits(ordinary=2.8, among_honest=0.4, in_ring=0.45, spread=0.9))
     first, second = np.minimum(source, target), np.maximum(source, target)
-    first, second, times = per_pair(first, second, 1.0 + draw.poisson(0.8, len(first)))
+    first, second, times = per_pair(first, second, np.float64(1) + draw.poisson(0.8, len(first)).astype(np.float64))
     together = {"account_a": people.ids[first], "account_b": people.ids[second], "times": times.astype(np.int64)}
     write(draw, folder / "co_payments.csv", together)
 
@@ -232,7 +232,8 @@ def pick(draw: Draw, words: list[str], usual: list[float], other: list[float], t
     """A word in each row, by the usual rates, or by the other ones the more one stands out."""
     rates = np.where((draw.random(len(t)) < t / 2)[:, None], np.cumsum(other), np.cumsum(usual))
     at = (draw.random(len(t))[:, None] > rates).sum(axis=1)
-    return np.array(words)[np.minimum(at, len(words) - 1)]
+    chosen: npt.NDArray[np.str_] = np.array(words)[np.minimum(at, len(words) - 1)]
+    return chosen
 
 
 def gaps(draw: Draw, values: Floats, rate: float) -> Floats:

@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from vfgnn import randomness
-from vfgnn.model.cg1_edges import LocalGraph
-from vfgnn.model.cg2_server import confidence_weight
+from vfgnn.model.cg1_edges import LocalGraph, confidence_weight
 from vfgnn.model.joint_layer import draw_weight_share
 from vfgnn.parties.schedule import Rows
 from vfgnn.run.simulate import build

@@ -7,9 +7,8 @@ import pytest
 import torch
 from scipy.stats import chi2
 
-from vfgnn.errors import CorrelationReused, ProtocolError
+from vfgnn.errors import ProtocolError
 from vfgnn.mpc.beaver import matrix_products, products
-from vfgnn.mpc.correlations import Counters
 from vfgnn.mpc.shared import Arithmetic, Corrections, DealtMaterial, MatrixProduct, Product, Truncation, matmul
 from vfgnn.mpc.sharing import reconstruct, split
 from vfgnn.randomness import Stream, insecure_seed
@@ -209,18 +208,6 @@ def test_no_material_comes_twice():
     corrections = dealer.compute([Product((100,))]) + dealer.compute([Product((100,))])
     drawn = torch.stack([part for triple in triples for part in (triple.a, triple.b, triple.c)] + corrections)
     assert len(drawn.unique()) == drawn.numel()
-
-
-def test_material_is_refused_a_second_time_even_after_a_restart(tmp_path):
-    path = tmp_path / "counters.json"
-    first = DealtMaterial(SEEDS["h0"], run="run", holder="h0", counters=Counters(path))
-    first.product_triple((4,))
-    again = DealtMaterial(SEEDS["h0"], run="run", holder="h0", counters=Counters(path))
-    with pytest.raises(CorrelationReused):
-        again.product_triple((4,))
-    with pytest.raises(CorrelationReused):
-        again.truncation_pair((4,), 20)
-    first.matrix_triple(2, 2, 2)
 
 
 def test_a_correction_of_another_operation_is_refused():

@@ -3,7 +3,8 @@ import torch
 import torch.nn.functional as F
 
 from vfgnn.config import make_settings
-from vfgnn.model.cg2_server import Combine, ServerNetwork, confidence_weight
+from vfgnn.model.cg1_edges import confidence_weight
+from vfgnn.model.cg2_server import Combine, ServerNetwork
 
 
 def combine(how, holders=3, dim=4):

@@ -24,7 +24,7 @@ def nowhere(monkeypatch, tmp_path):
 
 
 def test_embedded_citeseer_is_the_planetoid_graph():
-    """Counts as published, and as DESIGN section 10 has them."""
+    """Counts as published; the edges are unique undirected ones."""
     data = datasets.load("citeseer")
     assert data.x.shape == (3327, 3703)
     assert data.edge_index.shape == (2, 2 * 4552)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,28 @@ def test_a_process_loads_no_role_before_it_knows_its_own():
 @pytest.mark.parametrize("statement", ["import vfgnn", "import vfgnn.cli.main"])
 def test_the_command_line_starts_without_torch(statement):
     assert "torch" not in loaded_by(statement)
+
+
+ROOT = Path(__file__).parents[2]
+FOREIGN = {"spu_layer.py", "crypten_layer.py"}  # of engines with environments of their own
+SCRIPTS = [
+    path
+    for folder in ("tools", "examples", "benchmarks")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path.name not in FOREIGN and not any(part.startswith(".venv") for part in path.parts)
+]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_script_can_be_imported(path):
+    """In a process of its own, as it is started; `__name__` is not `__main__`, so that nothing runs but definitions."""
+    if path.name == "quickstart.py":
+        pytest.skip("tests/e2e/test_cli.py runs it whole")
+    code = f"import runpy; runpy.run_path({str(path)!r}, run_name='imported')"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=path.parent, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_python_api_is_there_when_asked_for():

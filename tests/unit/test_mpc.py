@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgnn.errors import CorrelationReused, DataError
-from vfgnn.mpc.correlations import Counters
+from vfgnn.mpc.correlations import Counters, Masks
 from vfgnn.mpc.fixed_point import FixedPoint, update_bits, weight_bits
 from vfgnn.mpc.kernels import DenseMatrix
 from vfgnn.mpc.sharing import ZeroSharing, reconstruct, split
@@ -64,19 +64,25 @@ def test_sharings_of_zero_sum_to_zero(count):
     assert all(part.any() for part in parts)
 
 
-def test_a_number_is_used_once_even_after_a_restart(tmp_path):
-    path = tmp_path / "counters.json"
-    counters = Counters(path)
+def test_a_number_is_used_once():
+    counters = Counters()
     counters.take("forward", 0)
     counters.take("backward", 0)
     counters.take("forward", 5)
-    with pytest.raises(CorrelationReused):
-        counters.take("forward", 5)
-    again = Counters(path)
     for number in (0, 4, 5):
         with pytest.raises(CorrelationReused):
-            again.take("forward", number)
-    again.take("forward", 6)
+            counters.take("forward", number)
+    counters.take("forward", 6)
+
+
+def test_every_start_has_masks_of_its_own():
+    """Why no number has to survive a restart: a start's name is part of every mask."""
+    first, again = (Masks(insecure_seed(1), run=start, holder="A") for start in ("one", "another"))
+    masks = [start.operand("B", "forward", 0, (50, 2)) for start in (first, again)]
+    masks += [start.result("B", "forward", 0, (50, 2)) for start in (first, again)]
+    masks += [start.features(50, 2) for start in (first, again)]
+    drawn = torch.stack(masks)
+    assert len(drawn.unique()) == drawn.numel()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

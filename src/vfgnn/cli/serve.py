@@ -38,7 +38,7 @@ def serve(
 
     from vfgnn.errors import ConfigError
     from vfgnn.files import load_federation, load_party
-    from vfgnn.run.processes import end_with_parent
+    from vfgnn.run.child import end_with_parent
 
     if log not in ("text", "json"):
         raise ConfigError("unknown kind of log", expected="text or json", got=log)

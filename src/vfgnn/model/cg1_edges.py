@@ -240,6 +240,14 @@ class LocalGnn(nn.Module):
         return out if computed is None else out.index_select(0, computed)
 
 
+def confidence_weight(degree: torch.Tensor, full_degree: int) -> torch.Tensor:
+    """w(v) = (min(deg, D) + 1/2) / (D + 1/2), in (0, 1]: what a holder scales its unit rows by.
+
+    Reveals: to the server, the holder's own degree of each published node up to D.
+    """
+    return (degree.clamp_max(full_degree) + 0.5) / (full_degree + 0.5)
+
+
 def _edges(around: Neighbourhood) -> torch.Tensor:
     return around.edge_index if around.adjacency is None else around.adjacency
 

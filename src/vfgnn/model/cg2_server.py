@@ -25,8 +25,8 @@ class Combine(nn.Module):
 
     concat: [r_1 | ... | r_I]; mean: sum r_i / I; regression: sum w_i * r_i with a learnt vector w_i per holder (it
     begins as the mean); confidence: sum r_i / sum |r_i|, where a holder has scaled its unit rows by how much it knows
-    of the node (`confidence_weight`). A row that is 0 at all holders stays 0. own: a module that the server's operator
-    brings; its width is d, so that the schedule knows it.
+    of the node (cg1_edges). A row that is 0 at all holders stays 0. own: a module that the server's operator brings,
+    of width d, so that the schedule knows it.
     """
 
     def __init__(self, settings: Settings, holders: int, own: OwnCombine | None = None) -> None:
@@ -54,14 +54,6 @@ class Combine(nn.Module):
         # The norms are the holders' public scale factors, not functions of their weights: no gradient there.
         scale = torch.linalg.vector_norm(rows.detach(), dim=2, keepdim=True).sum(dim=0)
         return torch.div(rows.sum(dim=0), scale.clamp_min(TINY))
-
-
-def confidence_weight(degree: torch.Tensor, full_degree: int) -> torch.Tensor:
-    """w(v) = (min(deg, D) + 1/2) / (D + 1/2), in (0, 1]: what a holder scales its unit rows by.
-
-    Reveals: to the server, the holder's own degree of each published node up to D.
-    """
-    return (degree.clamp_max(full_degree) + 0.5) / (full_degree + 0.5)
 
 
 class ServerNetwork(nn.Module):

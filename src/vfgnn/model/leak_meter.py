@@ -1,4 +1,4 @@
-"""How much of a holder's features the reveals of h0 give to the other holders with edges (DESIGN 5).
+"""How much of a holder's features the reveals of h0 give to the other holders with edges (docs/protocol.md, 5).
 
 Every reveal of h0 = X W shows d more linear combinations of the columns of X. After R + 1 reveals they span at most
 (R + 1) d dimensions; when that reaches the rank of X_j, the others may hold the whole column space of X_j. This is a

@@ -1,6 +1,6 @@
 """How weights move: Adam for weights that one party holds alone, momentum SGD for the shared ones.
 
-Adam is not linear in the gradient, so nobody could apply it to additive shares. Momentum SGD is (DESIGN 5).
+Adam is not linear in the gradient, so nobody could apply it to additive shares. Momentum SGD is (docs/protocol.md, 4).
 """
 
 from collections.abc import Iterable

@@ -8,8 +8,6 @@ The dealer sees sizes and its own random numbers. A holder sees its own masks; a
 lacks the Z of the holder with the features.
 """
 
-import json
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -21,13 +19,13 @@ Direction = Literal["forward", "backward"]  # X_k B, or X_k^T B
 
 
 class Counters:
-    """Which products have been masked: each number once, and on disk before its mask is used."""
+    """Which products have been masked in this start of a run: each number once.
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+    Not on disk: every start has a name of its own, and so masks of its own, whatever an earlier one has used.
+    """
+
+    def __init__(self) -> None:
         self._used: dict[str, int] = {}
-        if path is not None and path.is_file():
-            self._used = json.loads(path.read_text())
 
     def take(self, direction: Direction, counter: int) -> None:
         """Claim a number, or refuse one that was claimed before."""
@@ -39,10 +37,6 @@ class Counters:
                 hint="start the run again: every start draws fresh masks",
             )
         self._used[direction] = counter
-        if self._path is not None:
-            temporary = self._path.with_suffix(".tmp")
-            temporary.write_text(json.dumps(self._used))
-            temporary.replace(self._path)
 
 
 class Masks:

@@ -1,4 +1,4 @@
-"""Products of a matrix that one holder has with a matrix that all holders share (DESIGN 4), any number of holders.
+"""Products of a matrix that one holder has with a matrix that all holders share, any number of holders.
 
 X_k [nodes, p_k] is private to holder k; B_k = sum_j <B_k>_j is shared. Each holder runs one of these objects.
 Forward, shares of sum_k X_k B_k:
@@ -67,13 +67,12 @@ class PrivateProducts:
         *,
         holders: Sequence[str],
         masks: Masks | None,
-        counters: Counters | None = None,
         device: torch.device | None = None,
     ) -> None:
         self._device = device or torch.device("cpu")
         self._channel, self._shape, self._x = channel, shape, x
         self._holders, self._masks = holders, masks
-        self._counters = counters or Counters()
+        self._counters = Counters()
         self._masked: dict[str, Matrix] = {}
         self._worker = ThreadPoolExecutor(1) if masks is not None else None
         self._ahead: dict[tuple[Direction, int], Future[Prepared]] = {}
@@ -147,7 +146,7 @@ class PrivateProducts:
         return list(self._ahead.values())
 
     def _claim(self, direction: Direction, counter: int, senders: Sequence[str]) -> Prepared:
-        """The masks of one product; its number is spent, on disk, before they are used."""
+        """The masks of one product; its number is spent before they are used."""
         if self._masks is None:
             return Prepared({}, {})
         self._counters.take(direction, counter)

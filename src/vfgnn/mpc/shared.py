@@ -12,18 +12,16 @@ what each holder sends of it, because its share of the mask comes from its own s
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar, Protocol
 
 import torch
 
 from vfgnn.errors import ProtocolError
-from vfgnn.mpc.correlations import Counters, Direction
 from vfgnn.mpc.kernels import DenseMatrix
 from vfgnn.mpc.sharing import reconstruct
 from vfgnn.randomness import Stream
 
 Shape = tuple[int, ...]
-MATERIAL = cast(Direction, "material")  # the counters' name for the numbers of these operations
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -177,11 +175,10 @@ class DealtMaterial:
         *,
         run: str,
         holder: str,
-        counters: Counters | None = None,
         next_correction: Callable[[], torch.Tensor] | None = None,
     ) -> None:
         self._seed, self._run, self._holder = seed, run, holder
-        self._counters, self._next_correction = counters or Counters(), next_correction
+        self._next_correction = next_correction
         self._number = 0
 
     def matrix_triple(self, m: int, k: int, n: int) -> Triple:
@@ -198,9 +195,8 @@ class DealtMaterial:
         return TruncationPair(r, dealt[0], dealt[1])
 
     def _take(self, operation: Operation) -> list[torch.Tensor]:
-        """The shares of the next operation; its number is spent before they are used."""
+        """The shares of the next operation; its number is spent before they are used, and never comes again."""
         number, wait = self._number, self._next_correction
-        self._counters.take(MATERIAL, number)
         self._number += 1
         shapes = operation.opened if wait else (*operation.opened, operation.correction)
         shares = _expand(shapes, self._seed, self._run, self._holder, operation, number)

@@ -1,6 +1,6 @@
 """Additive secret sharing in Z_2^64: a secret is the sum of its shares, and any I - 1 of them are uniform.
 
-`split` and `reconstruct` are local. What makes a secret known to somebody is `reveal` in `products.py`.
+`split` and `reconstruct` are local: whoever calls them has all the shares already.
 """
 
 from collections.abc import Mapping, Sequence

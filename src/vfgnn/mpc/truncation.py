@@ -1,4 +1,4 @@
-"""Division of shared words by a power of two: what brings a product back to its factors' fraction bits (DESIGN 4).
+"""Division of shared words by a power of two: what brings a product back to its factors' fraction bits.
 
 Shifting each share by itself is wrong for three or more holders: their shares wrap around the ring more than once, and
 a quarter of the results or more is off by 2^(64 - f). With the dealer's r, and >> of the unsigned word:

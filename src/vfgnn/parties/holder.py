@@ -16,9 +16,8 @@ from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding
 from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.messages import Kind
-from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule
+from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule, confidence_weight
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
-from vfgnn.model.cg2_server import confidence_weight
 from vfgnn.model.joint_layer import JointLayer
 from vfgnn.model.leak_meter import refuse_leak
 from vfgnn.model.optimisers import LocalOptimiser

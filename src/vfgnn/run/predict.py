@@ -63,9 +63,11 @@ class Predictor:
 
 def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:
     """The ids of a table, as the node table writes them."""
-    from vfgnn.data.tables import read_ids
+    if path is None:
+        return None
+    from vfgnn.data.tables import read_ids  # at the label holder only: nobody else's process may load it
 
-    return None if path is None else read_ids(path, columns_of(party))
+    return read_ids(path, columns_of(party))
 
 
 def write_table(table: pa.Table, path: Path) -> None:

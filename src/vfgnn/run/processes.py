@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +71,7 @@ class LocalProcesses:
         with (home / "output.txt").open("ab") as output:
             self.children[name] = subprocess.Popen(  # noqa: S603 (our own program, our own files)
                 [*self.wrap(name), *command, *self.words.get(name, ()), "--with-parent"],
-                stdin=subprocess.PIPE,  # closes when this process ends, and so ends the child
+                stdin=subprocess.PIPE,  # closes when this process ends, and so ends the child (child.py)
                 stdout=output,
                 stderr=output,
                 start_new_session=True,  # Ctrl-C is for this process, which then ends its children in order
@@ -156,17 +155,6 @@ class LocalProcesses:
                     offset += len(line)
                     _follow(progress, json.loads(line))
                 self._read[name] = file, offset
-
-
-def end_with_parent() -> None:
-    """At the child: end when its parent is gone."""
-
-    def watch() -> None:
-        while os.read(sys.stdin.fileno(), 1024):  # ends when the pipe from the parent closes
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _follow(progress: Progress, event: dict[str, object]) -> None:

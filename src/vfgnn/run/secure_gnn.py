@@ -23,9 +23,9 @@ from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.parties import loop
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.run.child import end_with_parent
 from vfgnn.run.folder import RunFolder
 from vfgnn.run.own_data import OwnData, load_data
-from vfgnn.run.processes import end_with_parent
 from vfgnn.run.scenario import federation_of
 from vfgnn.transport.connection import Capacity
 from vfgnn.transport.endpoint import Endpoint
