@@ -12,7 +12,8 @@ from tests.conftest import random_graph
 from vfgnn.config import Settings
 from vfgnn.data.partition import partition
 from vfgnn.files import FederationFile, Patience, load_party, to_toml
-from vfgnn.messages import Declared, Kind
+from vfgnn.messages import Declared
+from vfgnn.parties.program import CONTROL, H0_SHARE
 from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
 from vfgnn.transport import certificates
@@ -70,7 +71,7 @@ class Party:
     def __init__(self, local, name, work=lambda network, peer: None, *, also=(), **changes):
         self.name, self.peer = name, "B" if name == "A" else "A"
         self.events, self.error, self._work = [], None, work
-        peers = dict.fromkeys((self.peer, *also), Capacity(WINDOW, 2**26))
+        peers = dict.fromkeys((self.peer, *also), Capacity(WINDOW, 2**26, frozenset({H0_SHARE, CONTROL})))
         self.network = Network(endpoint(local, name, **changes), peers, on_event=self._hear)
         self.thread = threading.Thread(target=self._live, name=name)
 
@@ -107,7 +108,7 @@ def words(count, start=0):
     return torch.arange(start, start + count)
 
 
-def declare(sender, receiver, payload, kind=Kind.H0_SHARE):
+def declare(sender, receiver, payload, kind=H0_SHARE):
     return Declared(kind, sender, receiver, payload.dtype, tuple(payload.shape))
 
 

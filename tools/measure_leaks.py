@@ -25,14 +25,15 @@ from rich.table import Table
 from scipy.stats import mannwhitneyu
 from torch import Generator, Tensor
 
-from vfgnn.channel import InMemoryNetwork
 from vfgnn.config import SERVER, Preset, Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Declared, Kind
-from vfgnn.model.joint_layer import H0
 from vfgnn.mpc.fixed_point import FEATURE_BITS
+from vfgnn.parties.joint_layer import H0
+from vfgnn.parties.program import H0_SHARE, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, LOCAL_GRADIENT
 from vfgnn.run.scenario import Scenario
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
+from vfgnn.transport.memory import InMemoryNetwork
 
 REVEALS = 3  # of h0, for the Gram matrix
 DRAWS = 100  # of the known labels: one lucky choice says little
@@ -67,7 +68,7 @@ def train(holdings: Sequence[Holding], labels: Labels, settings: Settings, seed:
 
 def reveals_of_h0(messages: Messages) -> list[Tensor]:
     """H0 after the first updates, as both holders see it: the sum of their shares, decoded."""
-    shares = messages[Kind.H0_SHARE, "A", "B"], messages[Kind.H0_SHARE, "B", "A"]
+    shares = messages[H0_SHARE, "A", "B"], messages[H0_SHARE, "B", "A"]
     first, *moved = [H0.decode(a + b) for a, b in zip(*shares, strict=True)][:REVEALS]
     return [first, *(first - product for product in moved)]  # h0 = H_0 - X P: the preset has no joint weight decay
 
@@ -160,9 +161,9 @@ def measure(dataset: str, seed: int) -> list[Leak]:
     labels, (a, b) = scenario.labels, scenario.holdings
     messages = train(scenario.holdings, labels, scenario.settings, seed)
     rng = Generator().manual_seed(seed)
-    published = [messages[Kind.LOCAL_EMBEDDINGS, name, SERVER][-1] for name in ("A", "B")]
+    published = [messages[LOCAL_EMBEDDINGS, name, SERVER][-1] for name in ("A", "B")]
     edges_a, edges_b = (edge_auc(rows, holding, rng) for rows, holding in zip(published, (a, b), strict=True))
-    gradients = messages[Kind.HIDDEN_GRADIENT, "A", SERVER][0], messages[Kind.LOCAL_GRADIENT, SERVER, "B"][0]
+    gradients = messages[HIDDEN_GRADIENT, "A", SERVER][0], messages[LOCAL_GRADIENT, SERVER, "B"][0]
     to_server, to_b = (labels_found(one, labels.y[labels.train], labels.classes, rng) for one in gradients)
     h0 = torch.cat(reveals_of_h0(messages), dim=1)
     without_columns, without_gram = gram_correlations(h0, a.x.double(), b.x.double(), rng)

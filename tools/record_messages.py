@@ -17,7 +17,6 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from vfgnn.channel import InMemoryNetwork
 from vfgnn.config import Settings
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
@@ -26,6 +25,7 @@ from vfgnn.messages import Declared
 from vfgnn.run.federation import split_labels
 from vfgnn.run.secure_gnn import train_secure_gnn
 from vfgnn.run.simulate import build, predict_new_nodes
+from vfgnn.transport.memory import InMemoryNetwork
 
 NODES, FEATURES, CLASSES, EDGES = 60, 12, 3, 110
 Links = dict[str, list[list[object]]]

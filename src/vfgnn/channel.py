@@ -1,21 +1,20 @@
 """The only way out of a party, and the only way in.
 
-A party calls `enter` with the messages its schedule declares for the coming phase; from then on each link accepts
+A program calls `enter` with the messages it declares for the coming phase; from then on each link accepts
 exactly those, in that order, and `enter` refuses to go on while any of them is outstanding. Everything else raises
 `ProtocolError` before a byte is sent, or before a byte that came is used.
 
-What moves the bytes is a `Transport`: memory here, TLS connections in `transport/`. Parties never see which.
+What moves the bytes is a `Transport`: memory or TLS connections, both in `transport/`. Parties never see which.
 """
 
-import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
 from typing import Protocol
 
 import torch
 
-from vfgnn.errors import ChannelClosed, ProtocolError
+from vfgnn.errors import ProtocolError
 from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
 from vfgnn.records import Traffic
@@ -37,10 +36,15 @@ class Channel:
     def __init__(self, party: str, transport: Transport, *, log: MessageLog | None = None, start: str = "") -> None:
         self.party = party
         self.traffic = Traffic()
+        self.revealed: Counter[str] = Counter()  # values that were opened from shares, by kind
         self._transport, self._log, self._start = transport, log, start
         self._phase = "before setup"
         self._step: int | None = None
         self._expected: dict[tuple[str, str], deque[Declared]] = {}
+
+    def begin(self, start: str) -> None:
+        """The parties have met: `start` names what follows, in the message log."""
+        self._start = start
 
     def enter(self, phase: str, messages: Iterable[Declared], *, step: int | None = None) -> None:
         """Begin a phase: what `messages` declares for this party is what may, and must, happen in it."""
@@ -84,6 +88,10 @@ class Channel:
         self.traffic.count(phase=self._phase, sender=sender, receiver=self.party, size=given.bytes, waited_s=waited)
         return payload
 
+    def count_reveals(self, kind: Kind, values: int) -> None:
+        """For the record: so many values are about to be opened from shares, to whomever the program says."""
+        self.revealed[kind] += values
+
     def _note(self, message: Declared, payload: torch.Tensor) -> None:
         if self._log is not None:
             self._log.add(self._start, message, payload, phase=self._phase, step=self._step)
@@ -108,79 +116,3 @@ class Channel:
 def _finite(payload: torch.Tensor) -> bool:
     # A finite sum proves finite values in one pass; only a sum that overflowed needs the slower look.
     return bool(torch.isfinite(payload.sum())) or bool(torch.isfinite(payload).all())
-
-
-class InMemoryNetwork:
-    """All parties in one process, each in its own thread, sharing nothing but copies of messages."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._queues: dict[tuple[str, str], deque[tuple[Declared, torch.Tensor]]] = defaultdict(deque)
-        self._failure: BaseException | None = None
-
-    def channel(self, party: str) -> Channel:
-        """The end of all links that belongs to `party`."""
-        return Channel(party, _InMemoryTransport(self, party))
-
-    def run(self, parties: Mapping[str, Callable[[], object]], *, cores: Mapping[str, int] | None = None) -> None:
-        """Run every party to its end; the first error of any party ends all and is raised here.
-
-        `cores`: how many each party's kernels may use; one if not given.
-        """
-        threads = [
-            threading.Thread(target=self._run_one, args=(work, (cores or {}).get(name, 1)), name=name)
-            for name, work in parties.items()
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(timeout=0.2)  # a plain join would not let Ctrl-C through
-        except KeyboardInterrupt as interrupt:
-            self._fail(interrupt)
-            raise
-        if self._failure is not None:
-            raise self._failure
-
-    def _run_one(self, work: Callable[[], object], cores: int) -> None:
-        torch.set_num_threads(cores)  # of this thread only
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 (it is raised again in `run`)
-            self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
-        with self._changed:
-            if self._failure is None:
-                self._failure = error
-            self._changed.notify_all()
-
-    def put(self, message: Declared, payload: torch.Tensor) -> None:
-        """Queue a copy: what the sender does to its tensor later stays with the sender."""
-        copy = payload.detach().to("cpu", copy=True)
-        with self._changed:
-            self._queues[message.sender, message.receiver].append((message, copy))
-            self._changed.notify_all()
-
-    def get(self, sender: str, receiver: str) -> tuple[Declared, torch.Tensor]:
-        """Wait until the link has a message."""
-        with self._changed:
-            link = self._queues[sender, receiver]  # inside the lock: two threads must not each make a queue for it
-            self._changed.wait_for(lambda: link or self._failure)
-            if self._failure is not None:
-                raise ChannelClosed(f"{sender} ended before its message came", where=f"party {receiver}")
-            return link.popleft()
-
-
-class _InMemoryTransport:
-    """One party's view of the in-memory network."""
-
-    def __init__(self, network: InMemoryNetwork, party: str) -> None:
-        self._network, self._party = network, party
-
-    def put(self, message: Declared, payload: torch.Tensor) -> None:
-        self._network.put(message, payload)
-
-    def get(self, sender: str, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
-        return self._network.get(sender, self._party)

@@ -22,7 +22,7 @@ from vfgnn.errors import CheckpointRefused
 
 State = dict[str, torch.Tensor]
 KEPT = 2  # in memory, and of the scheduled ones on disk: parties are never further apart than one of them
-FORMAT = "vfgnn checkpoint 1"
+FORMAT = "vfgnn checkpoint 2"
 HINT = "move the file away to go on from an earlier step, or restore it"
 
 

@@ -202,10 +202,14 @@ class Federation(Public):
         return self.collaborative and self.settings.joint_layer == "secure" and len(self.holders) > 1
 
     @property
+    def parties(self) -> tuple[str, ...]:
+        """Everyone who takes part, in the order that decides who dials whom."""
+        return (SERVER, *((DEALER,) if self.dealt else ()), *self.holder_names)
+
+    @property
     def others(self) -> tuple[str, ...]:
         """Everyone but the label holder."""
-        everyone = (SERVER, *((DEALER,) if self.dealt else ()), *self.holder_names)
-        return tuple(name for name in everyone if name != self.label_holder)
+        return tuple(name for name in self.parties if name != self.label_holder)
 
     @property
     def holder_names(self) -> tuple[str, ...]:

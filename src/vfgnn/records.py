@@ -7,6 +7,10 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the command line reads this before it needs torch
+    import torch
 
 
 def write_json(path: Path, content: object) -> None:
@@ -67,3 +71,11 @@ class Outcome:
     test_accuracy: float
     history: tuple[EpochMetrics, ...]
     scores: dict[str, float] = field(default_factory=dict)  # of the test nodes: accuracy, f1, auc, average_precision
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a program leaves at the label holder; nobody else has one."""
+
+    outcome: Outcome
+    logits: "torch.Tensor | None" = field(default=None, repr=False)  # [nodes, classes]; None: the run was over before

@@ -18,12 +18,13 @@ from tests.network import Party, declare, endpoint, run_pair, small, words
 from vfgnn.channel import Channel
 from vfgnn.errors import ChannelClosed, DeadlinePassed, ProtocolError
 from vfgnn.files import Patience
-from vfgnn.messages import Declared, Kind
+from vfgnn.messages import Declared
+from vfgnn.parties.program import CONTROL, H0_SHARE
 from vfgnn.transport import endpoint as endpoint_module
 from vfgnn.transport import wire
 from vfgnn.transport.endpoint import RUN
 
-KIND = Kind.H0_SHARE
+KIND = H0_SHARE
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def local(tmp_path):
 
 
 def header(start, number=1, *, shape=(4,), dtype="uint8", kind=KIND):
-    return wire.encode(wire.Message(start, number, kind, dtype, shape))
+    return wire.encode(wire.Message(start, number, str(kind), dtype, shape))
 
 
 def attack(local, frames, work=lambda network, peer: network.get("B")):
@@ -81,7 +82,7 @@ REFUSED = {
     "replayed": (lambda s: [header(s), b"1234", header(s), b"1234"], "a message out of order"),
     "foreign": (lambda s: [header("another start"), b"1234"], "a message of another start"),
     "a payload without a header": (lambda s: [b"1234"], "a payload without its header"),
-    "an unknown kind": (lambda s: [header(s).replace("h0_share", "h1_share")], "a header that cannot be read"),
+    "an unknown kind": (lambda s: [header(s).replace("h0_share", "h1_share")], "a kind that this link does not have"),
     "a pickle": (lambda s: [b"\x80\x04\x95\x10\x00\x00\x00"], "a payload without its header"),
     "not JSON": (lambda s: ["{"], "a header that cannot be read"),
     "an ack for nothing": (lambda s: [wire.encode(wire.Ack(7))], "never sent"),
@@ -127,7 +128,7 @@ NAN = torch.tensor([1.0, float("nan")]).numpy().tobytes()
 CHANNEL = {
     "wrong dtype": (lambda s: [header(s, dtype="int64", shape=(2,)), bytes(16)], "not the declared one"),
     "wrong shape": (lambda s: [header(s, dtype="float32", shape=(1, 2)), bytes(8)], "not the declared one"),
-    "wrong kind": (lambda s: [header(s, dtype="float32", shape=(2,), kind=Kind.CONTROL), bytes(8)], "not the declared"),
+    "wrong kind": (lambda s: [header(s, dtype="float32", shape=(2,), kind=CONTROL), bytes(8)], "not the declared"),
     "NaN": (lambda s: [header(s, dtype="float32", shape=(2,)), NAN], "NaN or infinite"),
 }
 

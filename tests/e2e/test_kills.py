@@ -17,7 +17,7 @@ from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused
 from vfgnn.files import Patience, load_party
 from vfgnn.message_log import read_entries
-from vfgnn.messages import Kind
+from vfgnn.parties.program import DEALER_SEED, JOINT_PRODUCT, JOINT_UPDATE, JOINT_WEIGHTS, MASKED_FEATURES
 from vfgnn.run.processes import LocalProcesses
 
 PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
@@ -79,7 +79,7 @@ def assert_same_weights(local, holdings, graph):
             assert tensor.numpy().tobytes() == theirs[key].numpy().tobytes(), (name, key)  # NaN equals NaN here
 
 
-MASKED = {Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}
+MASKED = {MASKED_FEATURES, JOINT_WEIGHTS, JOINT_UPDATE, JOINT_PRODUCT}
 
 
 def assert_fresh_masks(local):
@@ -89,7 +89,7 @@ def assert_fresh_masks(local):
         seeds, masked = [], []
         for entry in read_entries(local.run_folder(name) / "messages.jsonl"):
             starts.add(entry.run)
-            if entry.kind == Kind.DEALER_SEED:
+            if entry.kind == DEALER_SEED:
                 seeds.append(entry.digest)
             if entry.sender == name and entry.kind in MASKED:
                 masked.append((entry.receiver, entry.digest))

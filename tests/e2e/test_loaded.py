@@ -9,11 +9,19 @@ from vfgnn.bench.serve import Served
 from vfgnn.run.processes import LocalProcesses
 
 TELLING = (sys.executable, "-X", "importtime", "-m", "vfgnn")  # one line on standard error for each import
-HOLDERS_MODEL = ("vfgnn.model.cg1", "vfgnn.model.cg3", "vfgnn.model.joint_layer", "vfgnn.model.central")
-HOLDERS_CODE = ("vfgnn.parties.holder", "vfgnn.parties.label_holder", "vfgnn.run.processes", "vfgnn.run.simulate")
+HOLDERS = (
+    "vfgnn.model.contribution",
+    "vfgnn.model.cg1",
+    "vfgnn.model.cg3",
+    "vfgnn.model.central",
+    "vfgnn.parties.holder",
+    "vfgnn.parties.label_holder",
+    "vfgnn.parties.joint_layer",
+)
+EVERYBODY = ("vfgnn.run.processes", "vfgnn.run.simulate", "vfgnn.run.scenario")  # who is here has everybody's data
 FORBIDDEN = {
-    "server": ("vfgnn.data", "vfgnn.mpc", "torch_geometric", "numba", *HOLDERS_MODEL, *HOLDERS_CODE),
-    "dealer": ("vfgnn.data", "vfgnn.model", "torch_geometric", *HOLDERS_CODE),
+    "server": ("vfgnn.data", "vfgnn.mpc", "torch_geometric", "numba", *HOLDERS, *EVERYBODY),
+    "dealer": ("vfgnn.data", "vfgnn.model", "torch_geometric", *HOLDERS, *EVERYBODY),
 }
 
 

@@ -12,7 +12,7 @@ from tests.tables import write_tables
 from vfgnn.checkpoint import Checkpoints
 from vfgnn.errors import CheckpointRefused
 from vfgnn.files import FederationFile, differences, load_federation, load_party
-from vfgnn.parties import schedule
+from vfgnn.parties.steps import end_step
 from vfgnn.run.loopback import LocalFederation, free_ports
 from vfgnn.run.predict import Predictor
 from vfgnn.run.processes import LocalProcesses
@@ -151,4 +151,4 @@ def test_addresses_and_certificates_are_no_part_of_the_model(files, tmp_path):
     moved = FederationFile.model_validate(document)
     assert moved.federation("moved").digest == federation.digest and moved.digest != two.digest
     assert Checkpoints(tmp_path, party="bank", federation=federation.digest, scheduled=[0]).steps == [0]
-    assert schedule.end_step(federation) == 5
+    assert end_step(federation) == 5

@@ -10,7 +10,7 @@ import pytest
 from tests.network import small
 from vfgnn.files import Patience
 from vfgnn.message_log import read_entries
-from vfgnn.messages import Kind
+from vfgnn.parties.program import LOCAL_EMBEDDINGS, NOISED_EDGES
 from vfgnn.privacy.ledger import read_releases
 from vfgnn.report.page import make_page
 from vfgnn.run.processes import LocalProcesses
@@ -22,7 +22,7 @@ KILL = Path(__file__).parents[1] / "kill_between.py"
 def noised_messages(local, name):
     """Digests of the rows that this holder sent, by its own log: each noised message once."""
     entries = read_entries(local.run_folder(name) / "messages.jsonl")
-    return [entry.digest for entry in entries if entry.sender == name and entry.kind == Kind.LOCAL_EMBEDDINGS]
+    return [entry.digest for entry in entries if entry.sender == name and entry.kind == LOCAL_EMBEDDINGS]
 
 
 def test_a_kill_between_ledger_and_message_never_under_counts(tmp_path):
@@ -74,6 +74,6 @@ def test_noised_edges_are_drawn_once_for_all_runs(tmp_path):
         with LocalProcesses(local) as running:
             running.wait()
         entries = read_entries(local.run_folder("B") / "messages.jsonl")
-        lists.append([entry.digest for entry in entries if entry.kind == Kind.NOISED_EDGES and entry.sender == "B"])
+        lists.append([entry.digest for entry in entries if entry.kind == NOISED_EDGES and entry.sender == "B"])
     assert lists[0] == lists[1]
     assert len(read_releases(local.folder / "B" / "privacy_ledger.jsonl")) == 1

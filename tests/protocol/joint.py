@@ -4,12 +4,13 @@ from collections import defaultdict
 
 import torch
 
-from vfgnn.channel import InMemoryNetwork
 from vfgnn.config import DEALER, HolderShape, Settings, make_federation
-from vfgnn.model.joint_layer import JointLayer
-from vfgnn.parties import schedule
+from vfgnn.contribution import Contribution
+from vfgnn.parties import program
 from vfgnn.parties.dealer import Dealer
+from vfgnn.parties.joint_layer import JointLayer
 from vfgnn.randomness import insecure_seed
+from vfgnn.transport.memory import InMemoryNetwork
 
 CPU = torch.device("cpu")
 
@@ -47,7 +48,9 @@ class Run:
         }
         self.dealer = None
         if federation.dealt:
-            self.dealer = Dealer(federation, self.network.channel(DEALER), seed=insecure_seed(100 * seed + 99))
+            self.dealer = Dealer(
+                federation, self.network.channel(DEALER), Contribution(seed=insecure_seed(100 * seed + 99))
+            )
         if sabotage is not None:
             sabotage(self)
 
@@ -61,10 +64,10 @@ class Run:
 
     def _holder(self, name, steps, update):
         layer, channel = self.layers[name], self.layers[name]._channel
-        channel.enter("setup", schedule.setup_messages(self.federation))
+        channel.enter("setup", program.setup_messages(self.federation))
         self.h0[name].append(layer.initialise())
         for _ in range(steps):
-            channel.enter("refresh", schedule.joint_refresh(self.federation))
+            channel.enter("refresh", program.joint_refresh(self.federation))
             if layer.reveals:
                 update(name, layer, self.h0[name][-1])
             self.h0[name].append(layer.refresh())
@@ -73,10 +76,10 @@ class Run:
 
     def _dealer(self, steps):
         channel = self.dealer.channel
-        channel.enter("setup", schedule.setup_messages(self.federation))
-        self.dealer.set_up()
-        for number in range(1, steps + 1):
-            channel.enter("refresh", schedule.joint_refresh(self.federation))
-            self.dealer.forward(schedule.Step(number, refresh=True, trains_joint=True, evaluates=False, last=False))
+        channel.enter("setup", program.setup_messages(self.federation))
+        self.dealer.set_up(self.dealer.known)
+        for _ in range(steps):
+            channel.enter("refresh", program.joint_refresh(self.federation))
+            self.dealer.refresh(self.dealer.known)
         channel.finish()
         self.dealer.close()

@@ -9,17 +9,30 @@ import pyarrow as pa
 import pytest
 import torch
 
-from vfgnn.alignment import schedule
-from vfgnn.alignment.align import align_holder, align_server, wait_for_count
+from vfgnn.alignment import program
+from vfgnn.alignment.align import align
 from vfgnn.alignment.order import Aligned
+from vfgnn.alignment.program import (
+    COMMON_COUNT,
+    COMMON_POSITIONS,
+    COMMON_TOKENS,
+    ID_COUNT,
+    NODE_COUNT,
+    ORDER_DIGEST,
+    PSI_REQUEST,
+    PSI_RESPONSE,
+    PSI_SETUP,
+    PSI_SIZE,
+    TOKENS_SENT,
+    Plan,
+)
 from vfgnn.alignment.psi import _shuffled
-from vfgnn.alignment.schedule import Plan
 from vfgnn.alignment.tokens import OwnTokens, from_tensor, intersection
-from vfgnn.channel import InMemoryNetwork
 from vfgnn.config import DEALER, SERVER
 from vfgnn.errors import ConfigError, DataError, ProtocolError
-from vfgnn.messages import Kind
+from vfgnn.program import links
 from vfgnn.randomness import insecure_seed
+from vfgnn.transport.memory import InMemoryNetwork
 
 KEY = insecure_seed(7)
 METHODS = ["tokens", "psi"]
@@ -48,29 +61,17 @@ class Run:
         self.ids = {name: pa.array(own, pa.string()) for name, own in ids.items()}
         self.network, self.key = Recorded(spoil), key
         holders = tuple(ids)
-        self.names = {
-            "method": method,
-            "holders": holders,
-            "label_holder": "A",
-            "others": (SERVER, DEALER, *(name for name in holders if name != "A")),
-        }
-        self.common, self.results = {**self.names, "max_ids": max_ids}, {}
+        others = (SERVER, DEALER, *(name for name in holders if name != "A"))
+        self.plan, self.results = Plan(method, holders, "A", others, max_ids), {}
 
     def go(self):
-        work = {name: self._holder(name) for name in self.ids}
-        self.network.run({**work, SERVER: self._waiting(SERVER, align_server), DEALER: self._waiting(DEALER)})
+        self.network.run({name: self._follow(name) for name in (*self.ids, SERVER, DEALER)})
         return self
 
-    def _holder(self, name):
+    def _follow(self, name):
         def work():
             key = self.key if name == "A" else None
-            self.results[name] = align_holder(self.network.channel(name), ids=self.ids[name], key=key, **self.common)
-
-        return work
-
-    def _waiting(self, name, function=wait_for_count):
-        def work():
-            self.results[name] = function(self.network.channel(name), **self.common)
+            self.results[name] = align(self.network.channel(name), self.plan, self.ids.get(name), key=key)
 
         return work
 
@@ -95,15 +96,19 @@ def some_ids(holders, *, common=40, own=25):
     return ids
 
 
+def declared(run):
+    return {(m.kind, m.sender, m.receiver) for m in program.aligning(run.plan).messages()}
+
+
 def check(run):
     wanted = by_token(set.intersection(*(set(own.to_pylist()) for own in run.ids.values())), run.key)
     assert all(run.ordered(name) == wanted for name in run.ids)
     assert len({run.results[name].digest for name in run.ids}) == 1
-    assert run.results[SERVER] == run.results[DEALER] == len(wanted)
-    allowed, bounds = schedule.kinds(**run.names), schedule.links(**run.common)
+    assert run.results[SERVER].nodes == run.results[DEALER].nodes == len(wanted)
+    allowed, bounds = declared(run), links(program.aligning(run.plan))
     for message, _ in run.network.transcript:
         assert (message.kind, message.sender, message.receiver) in allowed
-        assert message.bytes <= bounds[message.sender, message.receiver][1]
+        assert message.bytes <= bounds[message.sender, message.receiver].largest
     return wanted
 
 
@@ -118,7 +123,7 @@ def test_tokens_give_the_intersection_in_one_order(holders):
     assert common == 40
     assert sent == (32 + 32) * (holders - 1) + (8 + 8 + 8 * common) * holders + 16 * listed + 8 * (holders + 1)
     everything = {(message.kind, message.sender, message.receiver) for message, _ in run.network.transcript}
-    assert everything == schedule.kinds(**run.names)
+    assert everything == declared(run)
 
 
 @pytest.mark.parametrize(("own", "other"), [(60, 200), (200, 60), (100, 100), (1, 1)])
@@ -128,11 +133,11 @@ def test_psi_gives_the_intersection_whoever_asks(own, other):
     run = Run("psi", ids).go()
 
     common = len(check(run))
-    (asker,) = {message.sender for message, _ in run.network.transcript if message.kind == Kind.PSI_REQUEST}
-    sizes = sum(len(payload) for payload in run.network.sent(Kind.PSI_REQUEST, Kind.PSI_SETUP, Kind.PSI_RESPONSE))
+    (asker,) = {message.sender for message, _ in run.network.transcript if message.kind == PSI_REQUEST}
+    sizes = sum(len(payload) for payload in run.network.sent(PSI_REQUEST, PSI_SETUP, PSI_RESPONSE))
     assert common == min(other, own - own // 2)
     assert asker == ("A" if own <= other else "B")
-    assert 0 <= sizes - 35 * (2 * min(own, other) + max(own, other)) <= 3 * schedule.FRAME_BYTES
+    assert 0 <= sizes - 35 * (2 * min(own, other) + max(own, other)) <= 3 * program.FRAME_BYTES
 
 
 def test_psi_in_several_pieces():
@@ -141,7 +146,7 @@ def test_psi_in_several_pieces():
     run = Run("psi", ids).go()
 
     assert len(check(run)) == 1_100
-    assert len(run.network.sent(Kind.PSI_REQUEST)) == len(run.network.sent(Kind.PSI_RESPONSE)) == 2
+    assert len(run.network.sent(PSI_REQUEST)) == len(run.network.sent(PSI_RESPONSE)) == 2
 
 
 @pytest.mark.slow
@@ -159,7 +164,7 @@ def test_psi_may_send_in_both_directions_but_no_more():
     runs = [Run("psi", {"A": small, "B": large}).go(), Run("psi", {"A": large, "B": small}).go()]
 
     seen = {(message.kind, message.sender, message.receiver) for run in runs for message, _ in run.network.transcript}
-    assert seen == schedule.kinds(**runs[0].names)
+    assert seen == declared(runs[0])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -182,7 +187,7 @@ def test_a_key_is_drawn_where_none_is_given(method):
 def test_tokens_under_two_keys_share_nothing():
     runs = [Run("tokens", some_ids(2), key=insecure_seed(number)).go() for number in range(2)]
 
-    views = [{bytes(row) for tokens in run.network.sent(Kind.TOKENS) for row in tokens.numpy()} for run in runs]
+    views = [{bytes(row) for tokens in run.network.sent(TOKENS_SENT) for row in tokens.numpy()} for run in runs]
 
     assert len(views[0]) == len(views[1]) > 100
     assert not views[0] & views[1]
@@ -197,14 +202,14 @@ def test_the_server_sees_neither_an_id_nor_the_key(method):
     text = b"".join(payload.numpy().tobytes() for _, payload in seen)
     assert not any(one.encode() in text for own in run.ids.values() for one in own.to_pylist())
     assert KEY not in text
-    allowed = {Kind.ID_COUNT, Kind.TOKENS, Kind.NODE_COUNT} if method == "tokens" else {Kind.NODE_COUNT}
+    allowed = {ID_COUNT, TOKENS_SENT, NODE_COUNT} if method == "tokens" else {NODE_COUNT}
     assert {message.kind for message, _ in seen} == allowed
 
 
 def test_psi_messages_hold_no_id_and_another_order_each_time():
     run = Run("psi", some_ids(2)).go()
 
-    text = b"".join(payload.numpy().tobytes() for payload in run.network.sent(Kind.PSI_REQUEST, Kind.PSI_SETUP))
+    text = b"".join(payload.numpy().tobytes() for payload in run.network.sent(PSI_REQUEST, PSI_SETUP))
 
     assert not any(one.encode() in text for own in run.ids.values() for one in own.to_pylist())
     one, other = (np.concatenate(_shuffled(3_000)) for _ in range(2))
@@ -250,7 +255,7 @@ def test_nothing_in_common_is_refused(method):
         run.go()
 
     assert "key column" in str(refused.value)
-    assert not run.network.sent(Kind.NODE_COUNT)
+    assert not run.network.sent(NODE_COUNT)
 
 
 def dropped(rows):
@@ -277,7 +282,7 @@ def test_another_order_at_one_holder_ends_the_run_by_name(monkeypatch, method, h
         run.go()
 
     assert "row at B, or at A itself" in str(refused.value)
-    assert not run.network.sent(Kind.NODE_COUNT)
+    assert not run.network.sent(NODE_COUNT)
 
 
 def at(kind, *, sender=None, receiver=None):
@@ -294,7 +299,7 @@ def at(kind, *, sender=None, receiver=None):
 
 
 def test_a_server_that_gives_other_positions_is_noticed():
-    @at(Kind.COMMON_POSITIONS, receiver="B")
+    @at(COMMON_POSITIONS, receiver="B")
     def spoil(positions):
         free = [at for at in range(int(positions[-1])) if at not in positions]
         positions[(positions < free[0]).sum()] = free[0]
@@ -305,24 +310,24 @@ def test_a_server_that_gives_other_positions_is_noticed():
     with pytest.raises(ProtocolError, match="row at B"):
         run.go()
 
-    assert not run.network.sent(Kind.NODE_COUNT)
+    assert not run.network.sent(NODE_COUNT)
 
 
 SPOILT_LISTS = {
-    "positions swapped": (Kind.COMMON_POSITIONS, SERVER, "B", lambda p: p.flip(0), "from server"),
-    "position below": (Kind.COMMON_POSITIONS, SERVER, "B", lambda p: p - 1000, "from server"),
-    "position above": (Kind.COMMON_POSITIONS, SERVER, "B", lambda p: p + 1000, "from server"),
-    "position twice": (Kind.COMMON_POSITIONS, SERVER, "B", lambda p: p[[0, *range(len(p) - 1)]], "from server"),
-    "tokens unsorted": (Kind.TOKENS, "B", SERVER, lambda t: t.flip(0), "from B"),
-    "token twice": (Kind.TOKENS, "B", SERVER, lambda t: t[[0, *range(len(t) - 1)]], "from B"),
-    "no ids": (Kind.ID_COUNT, "B", SERVER, lambda c: c * 0, "B"),
-    "too many ids": (Kind.ID_COUNT, "B", SERVER, lambda c: c + 10_000, "B"),
-    "more common than own": (Kind.COMMON_COUNT, SERVER, "B", lambda c: c + 1000, "server"),
-    "fewer than none": (Kind.COMMON_COUNT, SERVER, "B", lambda c: c - 1000, "server"),
-    "other digest": (Kind.ORDER_DIGEST, "B", "A", lambda d: d + 1, "at B"),
-    "nodes for the server": (Kind.NODE_COUNT, "A", SERVER, lambda c: c + 1, "A"),
-    "nodes for a holder": (Kind.NODE_COUNT, "A", "B", lambda c: c + 1, "A"),
-    "nodes for the dealer": (Kind.NODE_COUNT, "A", DEALER, lambda c: c * 0, "A"),
+    "positions swapped": (COMMON_POSITIONS, SERVER, "B", lambda p: p.flip(0), "from server"),
+    "position below": (COMMON_POSITIONS, SERVER, "B", lambda p: p - 1000, "from server"),
+    "position above": (COMMON_POSITIONS, SERVER, "B", lambda p: p + 1000, "from server"),
+    "position twice": (COMMON_POSITIONS, SERVER, "B", lambda p: p[[0, *range(len(p) - 1)]], "from server"),
+    "tokens unsorted": (TOKENS_SENT, "B", SERVER, lambda t: t.flip(0), "from B"),
+    "token twice": (TOKENS_SENT, "B", SERVER, lambda t: t[[0, *range(len(t) - 1)]], "from B"),
+    "no ids": (ID_COUNT, "B", SERVER, lambda c: c * 0, "B"),
+    "too many ids": (ID_COUNT, "B", SERVER, lambda c: c + 10_000, "B"),
+    "more common than own": (COMMON_COUNT, SERVER, "B", lambda c: c + 1000, "server"),
+    "fewer than none": (COMMON_COUNT, SERVER, "B", lambda c: c - 1000, "server"),
+    "other digest": (ORDER_DIGEST, "B", "A", lambda d: d + 1, "at B"),
+    "nodes for the server": (NODE_COUNT, "A", SERVER, lambda c: c + 1, "A"),
+    "nodes for a holder": (NODE_COUNT, "A", "B", lambda c: c + 1, "A"),
+    "nodes for the dealer": (NODE_COUNT, "A", DEALER, lambda c: c * 0, "A"),
 }
 
 
@@ -341,16 +346,16 @@ def halves_exchanged(message):
 
 
 SPOILT_PSI = {
-    "request": (Kind.PSI_REQUEST, torch.zeros_like, "from A"),
-    "setup": (Kind.PSI_SETUP, halves_exchanged, "from B"),
-    "response": (Kind.PSI_RESPONSE, torch.zeros_like, "from B"),
-    "answers to other ids": (Kind.PSI_RESPONSE, halves_exchanged, "not this holder's"),
-    "no point": (Kind.PSI_RESPONSE, lambda m: m.index_fill(0, torch.tensor([2]), 7), "from B"),
-    "size": (Kind.PSI_SIZE, lambda size: size + 10_000, "PSI message of no possible size"),
-    "count": (Kind.ID_COUNT, lambda count: count * 0, "count that cannot be"),
-    "common count": (Kind.COMMON_COUNT, lambda count: count + 1000, "count that cannot be"),
-    "foreign token": (Kind.COMMON_TOKENS, lambda tokens: tokens ^ 1, "not this holder's"),
-    "token twice": (Kind.COMMON_TOKENS, lambda t: t[[0, *range(len(t) - 1)]], "positions that cannot be"),
+    "request": (PSI_REQUEST, torch.zeros_like, "from A"),
+    "setup": (PSI_SETUP, halves_exchanged, "from B"),
+    "response": (PSI_RESPONSE, torch.zeros_like, "from B"),
+    "answers to other ids": (PSI_RESPONSE, halves_exchanged, "not this holder's"),
+    "no point": (PSI_RESPONSE, lambda m: m.index_fill(0, torch.tensor([2]), 7), "from B"),
+    "size": (PSI_SIZE, lambda size: size + 10_000, "PSI message of no possible size"),
+    "count": (ID_COUNT, lambda count: count * 0, "count that cannot be"),
+    "common count": (COMMON_COUNT, lambda count: count + 1000, "count that cannot be"),
+    "foreign token": (COMMON_TOKENS, lambda tokens: tokens ^ 1, "not this holder's"),
+    "token twice": (COMMON_TOKENS, lambda t: t[[0, *range(len(t) - 1)]], "positions that cannot be"),
 }
 
 
@@ -362,7 +367,7 @@ def test_spoilt_psi_messages_are_refused(case):
     with pytest.raises(ProtocolError, match=words):
         run.go()
 
-    assert not run.network.sent(Kind.NODE_COUNT)
+    assert not run.network.sent(NODE_COUNT)
 
 
 def rewritten(name, change):
@@ -383,8 +388,8 @@ def rewritten(name, change):
 @pytest.mark.parametrize(
     ("kind", "name", "change"),
     [
-        (Kind.PSI_SETUP, "ServerSetup", lambda elements: elements[::-1]),
-        (Kind.PSI_SETUP, "ServerSetup", lambda elements: sorted([*elements[1:], elements[1]])),
+        (PSI_SETUP, "ServerSetup", lambda elements: elements[::-1]),
+        (PSI_SETUP, "ServerSetup", lambda elements: sorted([*elements[1:], elements[1]])),
     ],
 )
 def test_a_setup_that_hides_something_is_refused(kind, name, change):
@@ -423,7 +428,7 @@ def test_impossible_plans_are_refused(changes):
 
 
 def test_nothing_prints_what_it_holds():
-    aligned = Aligned(torch.tensor([31337, 4]), bytes(32))
+    aligned = Aligned(2, torch.tensor([31337, 4]), bytes(32))
     own = OwnTokens.of(pa.array([b"secret", b"other"], pa.large_binary()), KEY)
 
     assert repr(aligned) == "Aligned(nodes=2)"
@@ -449,8 +454,8 @@ def test_any_bytes_are_compared_as_bytes():
 
 @pytest.mark.parametrize("ids", [1, 1_023, 1_024, 1_025, 16_384, 16_385, 1_000_003])
 def test_pieces_cover_all_ids(ids):
-    pieces = schedule.piece_counts(ids)
+    pieces = program.piece_counts(ids)
 
     assert sum(pieces) == ids
-    assert len(pieces) <= schedule.PIECES
+    assert len(pieces) <= program.PIECES
     assert max(pieces) - min(pieces) <= 1

@@ -10,11 +10,12 @@ from vfgnn.config import SERVER, HolderShape, Settings, make_federation, make_se
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import partition
 from vfgnn.errors import ConfigError
-from vfgnn.messages import Kind
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph
-from vfgnn.parties import loop, schedule
-from vfgnn.parties.schedule import Rows
+from vfgnn.parties import program
+from vfgnn.parties.program import H0_SHARE, LOCAL_EMBEDDINGS
+from vfgnn.parties.steps import Moment, Rows, batches, steps
 from vfgnn.privacy.ledger import TRAIN, VAL
+from vfgnn.program import Watch
 from vfgnn.randomness import scattered
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
@@ -43,7 +44,7 @@ def parties_for(holders=2, **changes):
 def test_one_batch_of_all_rows_is_full_batch_training(changes):
     whole, batched = parties_for(**changes), parties_for(batch_rows=TRAINING_ROWS, **changes)
     assert batched.train() == whole.train()
-    assert torch.equal(batched.label_holder.logits, whole.label_holder.logits)
+    assert torch.equal(batched.result.logits, whole.result.logits)
 
 
 def test_one_batch_of_individual_embeddings():
@@ -77,7 +78,7 @@ ROWS = Rows(torch.arange(10, 20), torch.arange(20, 27), 30)
 
 
 def cut(fed, rows=ROWS):
-    return [list(schedule.batches(fed, step, rows)) for step in schedule.steps(fed)]
+    return [[(part.step, part.rows) for part in batches(fed, Moment(rows, step))] for step in steps(fed)]
 
 
 def test_an_epoch_has_every_training_row_once_in_an_order_of_its_own():
@@ -110,12 +111,17 @@ def test_the_last_step_and_those_who_know_no_rows_have_one_batch():
 def test_what_is_declared_for_a_batch():
     """Batches of 4, 3 and 3 rows, with the 7 validation rows in the first; h0 shares once, over all 30 nodes."""
     fed = federation(batch_rows=4)
-    messages = [schedule.forward_messages(fed, step, rows) for step, rows in cut(fed)[1]]
-    published = [[m.shape[0] for m in batch if m.kind == Kind.LOCAL_EMBEDDINGS] for batch in messages]
+    phases = {phase.name: phase for phase in program.training(fed).phases}
+    moments = [Moment(rows, step) for step, rows in cut(fed)[1]]
+    messages = [
+        [m for name in ("refresh", "forward") if phases[name].when(moment) for m in phases[name].messages(moment)]
+        for moment in moments
+    ]
+    published = [[m.shape[0] for m in batch if m.kind == LOCAL_EMBEDDINGS] for batch in messages]
     assert published == [[11, 11], [3, 3], [3, 3]]
-    shares = [[m.shape for m in batch if m.kind == Kind.H0_SHARE] for batch in messages]
+    shares = [[m.shape for m in batch if m.kind == H0_SHARE] for batch in messages]
     assert shares == [[(30, 4)] * 4, [], []]
-    gradients = [schedule.backward_messages(fed, rows)[0].shape[0] for _, rows in cut(fed)[1]]
+    gradients = [phases["backward"].messages(moment)[0].shape[0] for moment in moments]
     assert gradients == [4, 3, 3]
 
 
@@ -123,7 +129,7 @@ def test_rows_are_sent_as_declared_and_once_per_epoch():
     parties = parties_for(batch_rows=8, epochs=2, evaluate_every=9)
     links = record(parties)
     parties.train()
-    sizes = [message.shape[0] for message, _ in links["B", SERVER] if message.kind == Kind.LOCAL_EMBEDDINGS]
+    sizes = [message.shape[0] for message, _ in links["B", SERVER] if message.kind == LOCAL_EMBEDDINGS]
     assert sizes == [7, 7, 6, 7, 7, 6, 10, 40]  # two epochs, then the validation rows, then all nodes
 
 
@@ -146,16 +152,15 @@ def test_a_kill_in_the_middle_of_an_epoch_goes_back_to_its_beginning_exactly():
     states, killed = {}, parties_for(**changes)
 
     def keep(name, party):
-        return loop.Watch(begins=lambda number: states.__setitem__((name, number), copied(party.state())))
+        return Watch(begins=lambda number: states.__setitem__((name, number), copied(party.state())))
 
-    killed.run(
-        {name: lambda n=name, p=party: loop.train(p, watch=keep(n, p)) for name, party in killed.parties.items()}
-    )
+    watches = {name: keep(name, party) for name, party in killed.parties.items()}
+    killed.carry_out(killed.program, watches=watches)
     resumed = parties_for(**changes)
     for name, party in resumed.parties.items():
         party.load(states[name, 3])
-    resumed.run({name: lambda p=party: loop.train(p, begin=3) for name, party in resumed.parties.items()})
-    assert resumed.label_holder.outcome == undisturbed
+    resumed.carry_out(resumed.program, begin=3)
+    assert resumed.result.outcome == undisturbed
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import torch
 from tests.conftest import random_graph
 from vfgnn.config import SERVER, make_settings
 from vfgnn.data.holdings import Holding
-from vfgnn.messages import Kind
+from vfgnn.parties.program import CONTROL, H0_SHARE, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, ROW_ROLES
+from vfgnn.program import END
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
@@ -63,35 +64,35 @@ def test_it_trains(case, mode, publish):
     parties, outcome, _ = run(case, initial_embedding=mode, publish=publish)
     losses = [metrics.loss for metrics in outcome.history if metrics.loss is not None]
     assert losses[-1] < losses[0]
-    assert parties.label_holder.logits.shape == (40, 3)
+    assert parties.result.logits.shape == (40, 3)
 
 
 def test_h0_is_not_shown_to_a_holder_without_edges():
     _, _, sent = run("a holder without edges")
-    assert {message.receiver for message, _ in sent if message.kind == Kind.H0_SHARE} == {"A"}
-    assert {message.sender for message, _ in sent if message.kind == Kind.LOCAL_EMBEDDINGS} == {"A"}
+    assert {message.receiver for message, _ in sent if message.kind == H0_SHARE} == {"A"}
+    assert {message.sender for message, _ in sent if message.kind == LOCAL_EMBEDDINGS} == {"A"}
 
 
 def test_the_server_sees_only_published_rows_gradients_and_control():
     _, _, sent = run("a bystander")
     assert {message.kind for message, _ in sent if message.receiver == SERVER} == {
-        Kind.ROW_ROLES,
-        Kind.LOCAL_EMBEDDINGS,
-        Kind.HIDDEN_GRADIENT,
-        Kind.CONTROL,
-        Kind.END,
+        ROW_ROLES,
+        LOCAL_EMBEDDINGS,
+        HIDDEN_GRADIENT,
+        CONTROL,
+        END,
     }
 
 
 def test_only_needed_rows_are_published_while_training():
     _, _, sent = run("a holder without features", epochs=3, evaluate_every=2)
-    sizes = [message.shape[0] for message, _ in sent if message.kind == Kind.LOCAL_EMBEDDINGS and message.sender == "A"]
+    sizes = [message.shape[0] for message, _ in sent if message.kind == LOCAL_EMBEDDINGS and message.sender == "A"]
     assert sizes == [20, 20, 30, 10, 40]  # train, train, train + val, val (last), all (prediction)
 
 
 def test_published_rows_have_unit_length_at_most():
     _, _, sent = run("a holder without features", combine="confidence")
-    rows = torch.cat([payload for message, payload in sent if message.kind == Kind.LOCAL_EMBEDDINGS])
+    rows = torch.cat([payload for message, payload in sent if message.kind == LOCAL_EMBEDDINGS])
     assert float(rows.norm(dim=1).max()) <= 1 + 1e-6  # a few roundings of 6e-8
 
 
@@ -121,5 +122,5 @@ def test_a_run_can_be_repeated():
 def test_the_label_holder_stops_a_run_that_does_not_improve():
     _, outcome, sent = run("a holder without features", epochs=200, patience=3)
     assert outcome.history[-1].epoch < 200
-    stops = [payload for message, payload in sent if message.kind == Kind.CONTROL and int(payload[0]) & 2]
+    stops = [payload for message, payload in sent if message.kind == CONTROL and int(payload[0]) & 2]
     assert len(stops) == 3  # server, dealer, the other holder

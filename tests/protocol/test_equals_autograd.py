@@ -16,8 +16,8 @@ from tests.conftest import random_graph
 from tests.protocol.twin import Twin
 from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
-from vfgnn.messages import Kind
-from vfgnn.model.joint_layer import draw_weight_share
+from vfgnn.parties.joint_layer import draw_weight_share
+from vfgnn.parties.program import HIDDEN
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
@@ -56,14 +56,14 @@ def trained(settings, holders, graph, steps=STEPS):
 
 def joint_weights(parties):
     """W_t = a W_0 - X^T Q, put together from what no single party has."""
-    layers = [holder.features._layer for holder in parties.holders]
+    layers = [holder.joint for holder in parties.holders]
     blocks = []
     for k, owner in zip(parties.federation.holders, parties.holders, strict=True):
         if k.features:
             first = sum(draw_weight_share(parties.federation, layer._seed)[k.name] for layer in layers)
             q = sum(layer.momentum.q for layer in layers if layer.reveals)
             a = next(layer.momentum.a for layer in layers if layer.reveals)
-            x = decoded(owner.features._layer)
+            x = decoded(owner.joint)
             blocks.append(a * first - x.t() @ q)
     return torch.cat(blocks)
 
@@ -84,21 +84,21 @@ def check(settings, holders, graph):
     publishers = twin.federation.publishers
     # Execute and assert the first step: z_L, and the gradients that crossed the channel.
     z = twin.step()
-    hidden = next(payload for message, payload in sent if message.kind == Kind.HIDDEN)
+    hidden = next(payload for message, payload in sent if message.kind == HIDDEN)
     assert float((hidden - z).abs().max()) < FIRST_STEP
-    assert largest_difference(grads(once.server.network), grads(twin.network)) < FIRST_STEP
+    assert largest_difference(grads(once.parties["server"].network), grads(twin.network)) < FIRST_STEP
     assert largest_difference(grads(once.label_holder.output), grads(twin.output)) < FIRST_STEP
     for name in publishers:
         ours = grads(next(h for h in once.holders if h.channel.party == name).modules)
         assert largest_difference(ours, grads(twin.modules[name])) < FIRST_STEP
     if twin.w is not None:
-        g = sum(h.features._layer.momentum.n for h in once.holders if h.features._layer.reveals)  # N_1 = G
+        g = sum(h.joint.momentum.n for h in once.holders if h.joint.reveals)  # N_1 = G
         assert float((twin.x.t() @ g - twin.w.grad).abs().max()) < FIRST_STEP
     # Execute and assert 20 steps.
     many, *_ = trained(settings, holders, graph)
     for _ in range(STEPS - 1):
         twin.step()
-    assert largest_difference(many.server.network.parameters(), twin.network.parameters()) < AFTER_TRAINING
+    assert largest_difference(many.parties["server"].network.parameters(), twin.network.parameters()) < AFTER_TRAINING
     assert largest_difference(many.label_holder.output.parameters(), twin.output.parameters()) < AFTER_TRAINING
     for name in publishers:
         ours = next(h for h in many.holders if h.channel.party == name).modules.parameters()
@@ -162,7 +162,7 @@ def test_publish_all_trains_the_same_model(gnn, graph):
         if gnn == "sage_lstm":  # its neighbours are drawn in each step, whichever rows are published
             settings = settings.model_copy(update={"epochs": 3})
         parties, *_ = trained(settings, 3, graph, steps=settings.epochs)
-        outcomes.append((joint_weights(parties), parties.label_holder.outcome, parties.label_holder.logits))
+        outcomes.append((joint_weights(parties), parties.result.outcome, parties.result.logits))
     needed, everything = outcomes
     assert float((needed[0] - everything[0]).abs().max()) < AFTER_TRAINING
     assert needed[1].test_accuracy == everything[1].test_accuracy
@@ -182,7 +182,7 @@ def test_float32_follows_float64(graph):
         holdings = partition(graph.x, graph.edge_index, holders=2, seed=3)
         parties = build(holdings, labels, settings, seed=5)
         parties.train()
-        curves.append([m.loss for m in parties.label_holder.outcome.history if m.loss is not None])
+        curves.append([m.loss for m in parties.result.outcome.history if m.loss is not None])
     assert max(abs(a - b) for a, b in zip(*curves, strict=True)) < 1e-4
 
 

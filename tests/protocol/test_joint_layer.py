@@ -11,13 +11,23 @@ from tests.protocol.test_equals_autograd import joint_weights, trained
 from vfgnn.config import DEALER, SERVER, make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import DataError, Overflow
-from vfgnn.messages import Kind, total_bytes
-from vfgnn.parties import schedule
+from vfgnn.messages import total_bytes
+from vfgnn.parties import program
+from vfgnn.parties.program import (
+    CONTROL,
+    H0_SHARE,
+    JOINT_PRODUCT,
+    JOINT_UPDATE,
+    JOINT_WEIGHTS,
+    MASKED_FEATURES,
+    PAIR_SEED,
+)
+from vfgnn.program import END
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
 
-BETWEEN_HOLDERS = {Kind.PAIR_SEED, Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}
-BETWEEN_HOLDERS |= {Kind.H0_SHARE}
+BETWEEN_HOLDERS = {PAIR_SEED, MASKED_FEATURES, JOINT_WEIGHTS, JOINT_UPDATE, JOINT_PRODUCT}
+BETWEEN_HOLDERS |= {H0_SHARE}
 
 
 def settings_for(**changes):
@@ -38,7 +48,7 @@ def test_secure_and_clear_give_the_same_weights_bit_by_bit(holders, integer):
     weights = []
     for layer in ("secure", "insecure_clear"):
         parties, *_ = trained(settings_for(joint_layer=layer), holders, random_graph(integer=integer), steps=6)
-        weights.append((joint_weights(parties), parties.label_holder.logits))
+        weights.append((joint_weights(parties), parties.result.logits))
     assert torch.equal(weights[0][0], weights[1][0])
     assert torch.equal(weights[0][1], weights[1][1])
 
@@ -47,7 +57,7 @@ def test_server_and_dealer_see_no_message_between_holders():
     *_, sent = trained(settings_for(joint_layer="secure"), 3, random_graph(), steps=2)
     kinds = {party: {m.kind for m, _ in sent if m.receiver == party} for party in (SERVER, DEALER)}
     assert not kinds[SERVER] & BETWEEN_HOLDERS
-    assert kinds[DEALER] == {Kind.CONTROL, Kind.END}
+    assert kinds[DEALER] == {CONTROL, END}
     assert not [m for m, _ in sent if m.kind in BETWEEN_HOLDERS and {m.sender, m.receiver} & {SERVER, DEALER}]
 
 
@@ -61,7 +71,7 @@ def test_a_feature_beyond_its_bound_is_refused_before_anything_is_sent():
 
 def test_an_update_beyond_its_bound_is_refused_before_it_is_sent():
     parties, *_ = trained(settings_for(epochs=1), 2, random_graph(), steps=1)
-    layer = parties.holders[1].features._layer
+    layer = parties.holders[1].joint
     layer.momentum.q[0, 0] = 1e9
     with pytest.raises(DataError, match="update of W"):
         layer._encoded_updates()
@@ -82,7 +92,7 @@ def test_declared_bytes_and_rounds_are_the_measured_ones(holders, layer):
     run = Run(federation, features)
     chain = Chain(run.network)
     run.go(2, lambda *_: None)
-    declared = schedule.setup_messages(federation) + 2 * schedule.joint_refresh(federation)
+    declared = program.setup_messages(federation) + 2 * program.joint_refresh(federation)
     measured = sum(words.numel() * words.element_size() for _, words in run.transcript)
     assert measured == total_bytes(declared)
     assert sorted(str(message) for message, _ in run.transcript) == sorted(map(str, declared))

@@ -1,7 +1,6 @@
 """Nodes that came after training: predicted with the trained weights, whoever holds them, in both modes."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
@@ -11,8 +10,8 @@ from vfgnn.data import datasets
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ConfigError
-from vfgnn.parties import loop
 from vfgnn.parties.new_nodes import in_trained_order, places_of, refuse_gone, refuse_unfit, with_releases
+from vfgnn.parties.program import prediction
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build, predict_new_nodes
 
@@ -40,7 +39,7 @@ def test_without_new_nodes_the_logits_are_those_of_training(citeseer, changes):
     everything = torch.ones(len(labels.y), dtype=torch.bool)
     federation = trained(holdings, labels, everything, settings(**changes))
     again = predict_new_nodes(federation, holdings, labels, torch.arange(len(labels.y)))
-    torch.testing.assert_close(again, federation.label_holder.logits, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(again, federation.result.logits, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("mode", ["collaborative", "individual"])
@@ -63,9 +62,9 @@ def test_a_trained_model_needs_no_label_to_predict(citeseer):
     again = build(holdings, replace(labels, test=nobody, trained=True), settings(), seed=1)
     for name, party in again.parties.items():
         party.load(before.parties[name].state())
-    again.run({name: partial(loop.predict, party) for name, party in again.parties.items()})
-    assert again.label_holder.outcome == outcome
-    assert torch.equal(again.label_holder.logits, before.label_holder.logits)
+    again.carry_out(prediction(again.federation, new_nodes=False))
+    assert again.result.outcome == outcome
+    assert torch.equal(again.result.logits, before.result.logits)
 
 
 def test_where_trained_rows_stand_now():

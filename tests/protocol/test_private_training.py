@@ -1,7 +1,6 @@
 """Differential privacy inside a federation: what leaves is what the ledger says, noised, and nothing else."""
 
 from collections import defaultdict
-from functools import partial
 
 import pytest
 import torch
@@ -12,11 +11,12 @@ from vfgnn.config import SERVER, Privacy, make_settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
 from vfgnn.errors import BudgetSpent, ConfigError
-from vfgnn.messages import Kind
 from vfgnn.model.cg2_server import ReleaseAverage
 from vfgnn.model.cg3_labels import OutputLayer
-from vfgnn.parties import loop, schedule
+from vfgnn.model.contribution import HolderContribution
 from vfgnn.parties.holder import Holder
+from vfgnn.parties.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, NOISED_EDGES, prediction
+from vfgnn.parties.steps import trained_epochs
 from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
 from vfgnn.privacy.ledger import Ledger
@@ -58,7 +58,7 @@ def of(sent, kind, sender):
 def test_every_noised_message_is_in_the_ledger_before_it_leaves(publish):
     parties, _, sent = trained(publish=publish, privacy={"row_epsilon": 4.0})
     for holder in parties.holders:
-        mine = of(sent, Kind.LOCAL_EMBEDDINGS, holder.channel.party)
+        mine = of(sent, LOCAL_EMBEDDINGS, holder.channel.party)
         assert [known for _, known in mine[:-1]] == list(range(1, len(mine)))
         releases = holder.publisher.ledger.releases
         assert len(releases) == len(mine) - (publish == "all")  # the prediction re-sends the best epoch's message
@@ -68,7 +68,7 @@ def test_every_noised_message_is_in_the_ledger_before_it_leaves(publish):
 def test_the_prediction_sends_the_best_epochs_noise_again():
     parties, outcome, sent = trained(publish="all", privacy={"row_epsilon": 4.0})
     for holder in parties.holders:
-        messages = [payload for payload, _ in of(sent, Kind.LOCAL_EMBEDDINGS, holder.channel.party)]
+        messages = [payload for payload, _ in of(sent, LOCAL_EMBEDDINGS, holder.channel.party)]
         assert torch.equal(messages[-1], messages[outcome.best_epoch])
         assert len({payload.numpy().tobytes() for payload in messages[:-1]}) == len(messages) - 1  # otherwise fresh
 
@@ -76,7 +76,7 @@ def test_the_prediction_sends_the_best_epochs_noise_again():
 def test_needed_rows_are_sent_again_and_only_the_others_are_paid_for():
     parties, outcome, sent = trained(privacy={"row_epsilon": 4.0})
     holder, labels = parties.label_holder, prepared()[1]
-    messages = [payload for payload, _ in of(sent, Kind.LOCAL_EMBEDDINGS, "A")]
+    messages = [payload for payload, _ in of(sent, LOCAL_EMBEDDINGS, "A")]
     val = len(labels.val)
     assert torch.equal(messages[-1][labels.val], messages[outcome.best_epoch][-val:])
     last = holder.publisher.ledger.releases[-1]
@@ -86,7 +86,7 @@ def test_needed_rows_are_sent_again_and_only_the_others_are_paid_for():
 def test_rows_that_leave_carry_the_noise_that_was_agreed():
     clean = trained(gnn="appnp", publish="all", epochs=2)[2]
     noised = trained(gnn="appnp", publish="all", epochs=2, privacy={"row_epsilon": 4.0, "clip_norm": 1.0})[2]
-    first = [of(sent, Kind.LOCAL_EMBEDDINGS, "B")[0][0].double() for sent in (clean, noised)]
+    first = [of(sent, LOCAL_EMBEDDINGS, "B")[0][0].double() for sent in (clean, noised)]
     difference = (first[1] - first[0]).flatten()  # the same weights at step 0
     assert float(difference.std()) == pytest.approx(0.9587, rel=0.15)
 
@@ -101,13 +101,13 @@ def test_gradients_are_clipped_and_noised():
     quiet = {"gradient_epsilon": 5e5, "gradient_clip_norm": 0.01}
     parties, _, sent = trained(epochs=3, privacy=quiet)
     rows = len(prepared()[1].train)
-    for payload, known in of(sent, Kind.HIDDEN_GRADIENT, "A"):
+    for payload, known in of(sent, HIDDEN_GRADIENT, "A"):
         assert float(payload.norm(dim=1).max()) <= 0.0101 / rows
         assert known >= 1
     assert {release.what for release in parties.label_holder.publisher.ledger.releases} == {"gradient"}
     assert all(holder.publisher.ledger.count == 0 for holder in parties.holders[1:])
     loud = trained(epochs=1, privacy={"gradient_epsilon": 1.0})[2]
-    assert float(of(loud, Kind.HIDDEN_GRADIENT, "A")[0][0].std()) == pytest.approx(3.1857 / rows, rel=0.2)
+    assert float(of(loud, HIDDEN_GRADIENT, "A")[0][0].std()) == pytest.approx(3.1857 / rows, rel=0.2)
 
 
 def test_training_on_noised_edges_is_training_on_those_edges():
@@ -126,7 +126,7 @@ def test_published_noised_edges_reach_every_holder_and_nobody_else(holders):
     own = {holder.channel.party: pairs_of(holder._edge_index) for holder in parties.holders}
     got = defaultdict(list)
     for message, payload, known in sent:
-        if message.kind == Kind.NOISED_EDGES:
+        if message.kind == NOISED_EDGES:
             assert torch.equal(payload, own[message.sender]) and known == 1
             got[message.receiver].append(message.sender)
     assert {name: sorted(senders) for name, senders in got.items()} == {name: sorted(set(own) - {name}) for name in own}
@@ -150,10 +150,10 @@ def test_a_prediction_with_a_trained_model_noises_no_label():
     again = build(*prepared(privacy={"label_epsilon": 1.0}), seed=1)
     for name, party in again.parties.items():
         party.load(parties.parties[name].state())
-    again.network.run({name: partial(loop.predict, party) for name, party in again.parties.items()})
+    again.carry_out(prediction(again.federation, new_nodes=False))
     assert parties.label_holder.publisher.ledger.count == 1
     assert again.label_holder.publisher.ledger.count == 0
-    assert torch.equal(again.label_holder.logits, parties.label_holder.logits)
+    assert torch.equal(again.result.logits, parties.result.logits)
 
 
 def test_loss_correction_fits_the_true_distribution():
@@ -174,7 +174,7 @@ def test_loss_correction_fits_the_true_distribution():
 def test_the_budget_ends_training_for_all_at_the_same_step():
     privacy = {"row_epsilon": 1.0, "budget_epsilon": 3.0}
     parties, outcome, _ = trained(epochs=40, privacy=privacy)
-    epochs = schedule.trained_epochs(parties.federation)
+    epochs = trained_epochs(parties.federation)
     assert 1 <= epochs < 40 and outcome.history[-1].epoch == epochs
     for holder in parties.holders:
         releases = holder.publisher.ledger.releases
@@ -249,7 +249,7 @@ def test_an_empty_edge_list_is_noised_like_any_other():
     parties = build(cut, split, settings, seed=1)
     nobody = Holding(x=cut[1].x, edge_index=torch.empty(2, 0, dtype=torch.int64))
     channel = parties.network.channel("B")
-    holder = Holder(parties.federation, channel, nobody, seed=b"s" * 32)
+    holder = Holder(parties.federation, channel, HolderContribution(seed=b"s" * 32, holding=nobody))
     assert holder._edge_index.shape[1] > 100 and holder.publisher.ledger.count == 1
 
 
@@ -275,7 +275,8 @@ def test_inputs_are_noised_once_whatever_the_order_of_the_nodes(tmp_path, seed):
         holding = Holding(x=cut[1].x[order], edge_index=number[cut[1].edge_index], rank=order)
         ledger = Ledger(tmp_path / "ledger.jsonl")
         channel = build(cut, split, settings, seed=1).network.channel("B")
-        holder = Holder(federation, channel, holding, seed=randomness.new_seed(), ledger=ledger)
+        own = HolderContribution(seed=randomness.new_seed(), holding=holding, ledger=ledger)
+        holder = Holder(federation, channel, own)
         lists.append(pairs_of(order[holder._edge_index]))
         count = ledger.count
         ledger.close()

@@ -8,22 +8,30 @@ import pytest
 import torch
 
 from tests.protocol.joint import Run, federation_of
-from vfgnn.messages import Kind
-from vfgnn.model.joint_layer import draw_weight_share
 from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import FixedPoint, update_bits, weight_bits
 from vfgnn.mpc.products import PrivateProducts
 from vfgnn.mpc.sharing import ZeroSharing
+from vfgnn.parties.joint_layer import draw_weight_share
+from vfgnn.parties.program import (
+    CORRECTION_BACKWARD,
+    CORRECTION_FORWARD,
+    H0_SHARE,
+    JOINT_PRODUCT,
+    JOINT_UPDATE,
+    JOINT_WEIGHTS,
+    MASKED_FEATURES,
+)
 from vfgnn.randomness import insecure_seed
 
 UNIFORM = [
-    Kind.MASKED_FEATURES,
-    Kind.JOINT_WEIGHTS,
-    Kind.JOINT_UPDATE,
-    Kind.JOINT_PRODUCT,
-    Kind.CORRECTION_FORWARD,
-    Kind.CORRECTION_BACKWARD,
-    Kind.H0_SHARE,
+    MASKED_FEATURES,
+    JOINT_WEIGHTS,
+    JOINT_UPDATE,
+    JOINT_PRODUCT,
+    CORRECTION_FORWARD,
+    CORRECTION_BACKWARD,
+    H0_SHARE,
 ]
 
 
@@ -62,10 +70,10 @@ def test_every_message_is_uniform(holders):
         assert abs(deviations(run, kind)) < 6, kind
     for message, words in run.transcript:
         sender = int(message.sender[1]) if message.sender.startswith("h") else None
-        if message.kind == Kind.MASKED_FEATURES:
+        if message.kind == MASKED_FEATURES:
             # 6144 independent words: the correlation's standard error is 1/sqrt(6144) = 0.0128; six of them.
             assert abs(correlation(words, features[sender])) < 6 / 6144**0.5
-        if message.kind == Kind.JOINT_UPDATE:
+        if message.kind == JOINT_UPDATE:
             assert abs(correlation(words, updates[sender])) < 6 / 1536**0.5
 
 
@@ -81,9 +89,9 @@ def shape_of(name, arguments):
 @pytest.mark.parametrize(
     ("mask", "exposed"),
     [
-        ("features", Kind.MASKED_FEATURES),
-        ("operand", Kind.JOINT_WEIGHTS),
-        ("operand", Kind.JOINT_UPDATE),
+        ("features", MASKED_FEATURES),
+        ("operand", JOINT_WEIGHTS),
+        ("operand", JOINT_UPDATE),
     ],
 )
 def test_a_missing_mask_is_noticed(monkeypatch, mask, exposed):
@@ -106,7 +114,7 @@ def test_a_missing_mask_of_the_product_gives_the_update_away(monkeypatch):
         if not masked:
             without(monkeypatch, "operand")
         run, features, updates = made(2, steps=1)
-        received = next(w for m, w in run.transcript if (m.kind, m.receiver) == (Kind.JOINT_PRODUCT, "h0"))
+        received = next(w for m, w in run.transcript if (m.kind, m.receiver) == (JOINT_PRODUCT, "h0"))
         encode = FixedPoint(update_bits(0), 2048.0).encode
         secret = features[0].long().t() @ sum(encode(update, "q") for update in updates)
         assert torch.equal(kept["h0"]["h0"] + received, secret) == (not masked)
@@ -116,7 +124,7 @@ def test_a_missing_result_mask_is_noticed(monkeypatch):
     """Without Z a correction is U V: whoever knows V (it does) and many of them solves for U."""
     without(monkeypatch, "result")
     run, *_ = made(2)
-    message, words = next((m, w) for m, w in run.transcript if m.kind == Kind.CORRECTION_FORWARD)
+    message, words = next((m, w) for m, w in run.transcript if m.kind == CORRECTION_FORWARD)
     receiver, owner = message.receiver, "h1" if message.receiver == "h0" else "h0"
     v = run.layers[receiver]._products._masks.operand(owner, "forward", 0, (64, 16))
     u = run.layers[owner]._products._masks.features(96, 64)
@@ -126,8 +134,8 @@ def test_a_missing_result_mask_is_noticed(monkeypatch):
 def attack(run):
     """Holder h0, alone with the features, puts together X <W>_j of a single j from what it has seen."""
     layer = run.layers["h0"]
-    share = next(w for m, w in run.transcript if (m.kind, m.sender, m.receiver) == (Kind.H0_SHARE, "h1", "h0"))
-    masked = next(w for m, w in run.transcript if (m.kind, m.sender) == (Kind.JOINT_WEIGHTS, "h1"))
+    share = next(w for m, w in run.transcript if (m.kind, m.sender, m.receiver) == (H0_SHARE, "h1", "h0"))
+    masked = next(w for m, w in run.transcript if (m.kind, m.sender) == (JOINT_WEIGHTS, "h1"))
     z = layer._products._masks.result("h1", "forward", 0, (20, 4))
     return share + z + layer._x_ring @ masked
 

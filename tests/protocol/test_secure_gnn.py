@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from tests.unit.test_beaver import looks_uniform
-from vfgnn.channel import InMemoryNetwork
+from vfgnn.baselines.secure_gnn.program import GRADIENT_SHARE, LOGITS_SHARE, MASKED_SHARE, MATERIAL_CORRECTION
 from vfgnn.config import Preset
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError, VfgnnError
-from vfgnn.messages import Kind
 from vfgnn.mpc import beaver
 from vfgnn.run.scenario import federation_of
 from vfgnn.run.secure_gnn import serverless, train_secure_gnn
+from vfgnn.transport.memory import InMemoryNetwork
 
 NODES, CLASSES = 60, 3
 
@@ -98,7 +98,7 @@ def tapped():
     return network
 
 
-@pytest.mark.parametrize("kind", [Kind.MASKED_SHARE, Kind.MATERIAL_CORRECTION, Kind.LOGITS_SHARE, Kind.GRADIENT_SHARE])
+@pytest.mark.parametrize("kind", [MASKED_SHARE, MATERIAL_CORRECTION, LOGITS_SHARE, GRADIENT_SHARE])
 def test_what_crosses_a_link_is_uniform(tapped, kind):
     links = {
         link: torch.cat([each.flatten() for each in sent]) for link, sent in tapped.seen.items() if link[0] == kind
@@ -109,13 +109,13 @@ def test_what_crosses_a_link_is_uniform(tapped, kind):
 
 
 def test_only_the_label_holder_gets_logits(tapped):
-    assert {receiver for kind, _, receiver in tapped.seen if kind == Kind.LOGITS_SHARE} == {"A"}
+    assert {receiver for kind, _, receiver in tapped.seen if kind == LOGITS_SHARE} == {"A"}
     assert not any("server" in link for link in tapped.seen)
 
 
 def opened(network):
     """What both holders learn from the openings: the sums of their shares."""
-    pairs = zip(network.seen[Kind.MASKED_SHARE, "A", "B"], network.seen[Kind.MASKED_SHARE, "B", "A"], strict=True)
+    pairs = zip(network.seen[MASKED_SHARE, "A", "B"], network.seen[MASKED_SHARE, "B", "A"], strict=True)
     return torch.cat([(one + other).flatten() for one, other in pairs])
 
 

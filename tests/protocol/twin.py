@@ -5,8 +5,8 @@ import torch.nn.functional as F
 
 from vfgnn import randomness
 from vfgnn.model.cg1_edges import LocalGraph, confidence_weight
-from vfgnn.model.joint_layer import draw_weight_share
-from vfgnn.parties.schedule import Rows
+from vfgnn.parties.joint_layer import draw_weight_share
+from vfgnn.parties.steps import Rows
 from vfgnn.run.simulate import build
 
 
@@ -31,7 +31,7 @@ class Twin:
         }
         self.dropout = randomness.generator(party_seed(seed, "server"), "dropout")
         self.modules = {name: self.holders[name].modules for name in publishers}
-        self.network = parties.server.network
+        self.network = parties.parties["server"].network
         self.output = parties.label_holder.output
         self.x = torch.cat([holding.x.double() for holding in holdings], dim=1)
         local = [*self.network.parameters(), *self.output.parameters()]
@@ -60,7 +60,7 @@ class Twin:
         published = []
         for name in self.federation.publishers:
             modules, graph = self.modules[name], self.graphs[name]
-            h0 = modules[0].embed(refresh=False, trained=True) if self.w is None else (self.x @ self.w)
+            h0 = modules[0].embed() if self.w is None else (self.x @ self.w)
             around = graph.around(self.rows.train, self.sampling[name] if graph.sampled else None)
             rows = modules[-1](h0.to(self.settings.dtype), around)
             if self.settings.combine == "confidence":

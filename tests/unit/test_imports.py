@@ -23,7 +23,7 @@ def test_the_server_loads_neither_data_nor_mpc():
 
 
 def test_the_joint_layer_needs_no_numba_before_it_multiplies_on_a_cpu():
-    assert "numba" not in loaded_by("import vfgnn.model.joint_layer, vfgnn.mpc.gpu")
+    assert "numba" not in loaded_by("import vfgnn.parties.joint_layer, vfgnn.mpc.gpu")
 
 
 def test_the_dealer_loads_neither_data_nor_model():

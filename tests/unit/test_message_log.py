@@ -8,13 +8,14 @@ import torch
 
 from vfgnn.errors import LogRefused
 from vfgnn.message_log import MessageLog, digest_of, read_entries
-from vfgnn.messages import Declared, Kind
+from vfgnn.messages import Declared
+from vfgnn.parties.program import LOCAL_EMBEDDINGS
 
 PAYLOAD = torch.arange(6.0).reshape(2, 3)
 
 
 def message(sender="A", receiver="B"):
-    return Declared(Kind.LOCAL_EMBEDDINGS, sender, receiver, PAYLOAD.dtype, (2, 3))
+    return Declared(LOCAL_EMBEDDINGS, sender, receiver, PAYLOAD.dtype, (2, 3))
 
 
 def add(log, *payloads):

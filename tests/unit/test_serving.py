@@ -104,7 +104,7 @@ def test_answers_are_there_before_the_desk_opens(monkeypatch):
     made.desk.close("shop was started anew")
     answered, seen = made.desk.answer, []
     made.desk.answer = lambda *known, **about: seen.append(made.desk.trouble) or answered(*known, **about)
-    monkeypatch.setattr("vfgnn.serve.label_holder.loop.call_pass", lambda *who, new_nodes: None)
+    made._call = lambda channel, new_nodes: new_nodes
     monkeypatch.setattr("vfgnn.serve.label_holder.Answers", lambda found: answers(*found))
     made.federation, made.model.ask = None, lambda *how, **about: ["a", "b"]
     made._take_part(Nobody(), None, run="pass")

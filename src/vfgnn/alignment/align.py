@@ -1,4 +1,4 @@
-"""Which nodes the holders share, and in which common order: what each party calls, before anything else is sent.
+"""Which nodes the holders share, and in which common order: what each party does, before anything else is sent.
 
 Runs at all parties. A holder gets the rows of its own table in the common order; everyone else gets their number.
 What leaves: tokens.py and psi.py say it for their method, order.py for what both have in common.
@@ -8,81 +8,130 @@ import pyarrow as pa
 import torch
 
 from vfgnn import randomness
-from vfgnn.alignment import order, psi, schedule, tokens
+from vfgnn.alignment import order, psi, tokens
 from vfgnn.alignment.order import Aligned
-from vfgnn.alignment.schedule import PSI, Plan
+from vfgnn.alignment.program import ALIGNMENT_KEY, ID_COUNT, PSI, Counts, Plan, aligning
 from vfgnn.alignment.tokens import OwnTokens
 from vfgnn.channel import Channel
-from vfgnn.messages import Kind
+from vfgnn.config import SERVER
+from vfgnn.program import carry_out
 
 
-def align_holder(
-    channel: Channel,
-    *,
-    method: str,
-    holders: tuple[str, ...],
-    label_holder: str,
-    others: tuple[str, ...],
-    ids: pa.Array,
-    max_ids: int,
-    key: bytes | None = None,
-) -> Aligned:
-    """Find the common ids among this holder's own; the label holder may be given a `key`, for tests.
+def align(channel: Channel, plan: Plan, ids: pa.Array | None = None, *, key: bytes | None = None) -> Aligned:
+    """One party's part, from the opening to the common order; `ids` at holders, a `key` at the label holder in tests.
 
-    Reveals: how many ids this holder has, and which are common (tokens.py and psi.py: to whom).
+    Reveals: how many ids a holder has, and which are common (tokens.py and psi.py: to whom).
     """
-    plan = Plan(method, holders, label_holder, others, max_ids)
-    texts = tokens.checked(ids, party=channel.party, max_ids=max_ids)
-    channel.enter("alignment opening", schedule.opening(plan))
-    key = _key(channel, plan, key)
-    for matcher in plan.matchers(channel.party):
-        channel.send(matcher, Kind.ID_COUNT, torch.tensor([len(texts)]))
-    own = OwnTokens.of(texts, key)
-    rows = psi.match(channel, plan, own, texts) if method == PSI else tokens.match(channel, plan, own)
-    aligned = Aligned(rows, order.digest(texts, rows, key))
-    order.settle(channel, plan, aligned)
-    return aligned
+    role: AligningHolder | AligningServer | AligningBystander
+    if ids is not None:
+        role = AligningHolder(channel, plan, ids, key)
+    elif channel.party == SERVER and plan.method != PSI:
+        role = AligningServer(channel, plan)
+    else:
+        role = AligningBystander(channel, plan)
+    carry_out(aligning(plan), role)
+    return role.aligned
 
 
-def align_server(
-    channel: Channel,
-    *,
-    method: str,
-    holders: tuple[str, ...],
-    label_holder: str,
-    others: tuple[str, ...],
-    max_ids: int,
-) -> int:
-    """The number of nodes. By tokens, the server matches them first; by psi, it only waits.
+class AligningHolder:
+    """Finds the common ids among its own."""
 
-    Reveals: by tokens, to each holder which of its ids are common.
-    """
-    plan = Plan(method, holders, label_holder, others, max_ids)
-    common = None if method == PSI else tokens.serve(channel, plan)
-    return order.hear_count(channel, plan, expected=common)
+    def __init__(self, channel: Channel, plan: Plan, ids: pa.Array, key: bytes | None) -> None:
+        self.channel, self._plan = channel, plan
+        self._texts = tokens.checked(ids, party=channel.party, max_ids=plan.max_ids)
+        self._key = key
+        self._own: OwnTokens | None = None
+        self.known = Counts()
+        self.aligned = Aligned(0)
+
+    def open(self, moment: Counts) -> None:
+        """Agree on the key, tell how many ids there are. Reveals: the key to the other holders; the number."""
+        channel, plan, me = self.channel, self._plan, self.channel.party
+        self._key = key = self._agree_on_key()
+        for matcher in plan.matchers(me):
+            channel.send(matcher, ID_COUNT, torch.tensor([len(self._texts)]))
+        self._own = OwnTokens.of(self._texts, key)
+        counts = {me: len(self._texts)}
+        if plan.method == PSI:
+            counts |= {other: int(channel.receive(other, ID_COUNT)) for other in plan.matchers(me)}
+        self.known = Counts(counts)
+
+    def _agree_on_key(self) -> bytes:
+        """Only the label holder chooses it. Reveals: the key to the other holders."""
+        channel, leader = self.channel, self._plan.label_holder
+        if channel.party != leader:
+            return channel.receive(leader, ALIGNMENT_KEY).numpy().tobytes()
+        key = self._key or randomness.new_seed()
+        for holder in self._plan.other_holders:
+            channel.send(holder, ALIGNMENT_KEY, torch.frombuffer(bytearray(key), dtype=torch.uint8))
+        return key
+
+    def exchange_tokens(self, moment: Counts) -> None:
+        """Reveals: the tokens to the server."""
+        self.known = Counts(moment.ids, tokens.hand_in(self.channel, self._mine))
+
+    def learn_positions(self, moment: Counts) -> None:
+        """Where the common ids are among its own."""
+        self._found(tokens.hear_rows(self.channel, self._mine))
+
+    def intersect(self, moment: Counts) -> None:
+        """Reveals: to the other holder, which ids are common."""
+        self._found(psi.match(self.channel, self._plan, self._mine, self._texts, moment.ids))
+
+    def settle(self, moment: Counts) -> None:
+        """Compare the order with the others'. Reveals: order.settle's."""
+        order.settle(self.channel, self._plan, self.aligned)
+
+    @property
+    def _mine(self) -> OwnTokens:
+        if self._own is None:
+            raise RuntimeError("open() comes first")
+        return self._own
+
+    def _found(self, rows: torch.Tensor) -> None:
+        self.aligned = Aligned(len(rows), rows, order.digest(self._texts, rows, self._key or b""))
 
 
-def wait_for_count(
-    channel: Channel,
-    *,
-    method: str,
-    holders: tuple[str, ...],
-    label_holder: str,
-    others: tuple[str, ...],
-    max_ids: int,
-) -> int:
-    """The number of nodes, for the dealer, who has no part in finding them."""
-    return order.hear_count(channel, Plan(method, holders, label_holder, others, max_ids))
+class AligningServer:
+    """Matches the tokens of all holders."""
+
+    def __init__(self, channel: Channel, plan: Plan) -> None:
+        self.channel, self._plan = channel, plan
+        self.known = Counts()
+        self._lists: dict[str, tokens.Tokens] = {}
+        self._common: tokens.Tokens | None = None
+        self.aligned = Aligned(0)
+
+    def open(self, moment: Counts) -> None:
+        """Hear how many ids each holder has."""
+        self.known = Counts({holder: int(self.channel.receive(holder, ID_COUNT)) for holder in self._plan.holders})
+
+    def exchange_tokens(self, moment: Counts) -> None:
+        """Reveals: to each holder, how many ids are common."""
+        self._lists = tokens.collect(self.channel, self._plan)
+        self._common = tokens.intersection(self._lists)
+        self.known = Counts(moment.ids, len(self._common))
+        tokens.tell_count(self.channel, self._plan, len(self._common))
+
+    def learn_positions(self, moment: Counts) -> None:
+        """Reveals: to each holder, which of its own ids are common."""
+        if self._common is not None:
+            tokens.tell_positions(self.channel, self._plan, self._lists, self._common)
+
+    def settle(self, moment: Counts) -> None:
+        """Hear that all holders have the same order."""
+        self.aligned = Aligned(order.hear_count(self.channel, self._plan, expected=moment.common))
 
 
-def _key(channel: Channel, plan: Plan, key: bytes | None) -> bytes:
-    """The key of this alignment, which only the label holder chooses.
+class AligningBystander:
+    """Has no part in finding the nodes, and hears how many there are."""
 
-    Reveals: the key to the other holders.
-    """
-    if channel.party != plan.label_holder:
-        return channel.receive(plan.label_holder, Kind.ALIGNMENT_KEY).numpy().tobytes()
-    key = key or randomness.new_seed()
-    for holder in plan.other_holders:
-        channel.send(holder, Kind.ALIGNMENT_KEY, torch.frombuffer(bytearray(key), dtype=torch.uint8))
-    return key
+    known = Counts()
+
+    def __init__(self, channel: Channel, plan: Plan) -> None:
+        self.channel, self._plan = channel, plan
+        self.aligned = Aligned(0)
+
+    def settle(self, moment: Counts) -> None:
+        """Hear it."""
+        self.aligned = Aligned(order.hear_count(self.channel, self._plan))

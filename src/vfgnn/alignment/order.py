@@ -8,27 +8,27 @@ would train every model on wrong neighbours without anybody's notice; here it en
 """
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import torch
 
-from vfgnn.alignment import schedule
-from vfgnn.alignment.schedule import Plan
+from vfgnn.alignment.program import NODE_COUNT, ORDER_DIGEST, Plan, possible
 from vfgnn.channel import Channel
 from vfgnn.errors import DataError, ProtocolError
-from vfgnn.messages import Kind
 
 
 @dataclass(frozen=True, repr=False)
 class Aligned:
-    """Where a holder has the common ids."""
+    """The common nodes; a holder also knows where it has them."""
 
-    rows: torch.Tensor  # [nodes]: positions in its own id list, in the common order
-    digest: bytes  # 32 bytes, the same at all holders
+    nodes: int
+    rows: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    """[nodes] at a holder: positions in its own id list, in the common order."""
+    digest: bytes = b""  # at a holder: 32 bytes, the same at all of them
 
     def __repr__(self) -> str:
-        return f"Aligned(nodes={len(self.rows)})"
+        return f"Aligned(nodes={self.nodes})"
 
 
 def digest(ids: pa.Array, rows: torch.Tensor, key: bytes) -> bytes:
@@ -42,20 +42,18 @@ def settle(channel: Channel, plan: Plan, aligned: Aligned) -> None:
 
     Reveals: a digest of the order to the label holder; the number of common nodes to everyone.
     """
-    nodes = len(aligned.rows)
-    channel.enter("alignment order", schedule.order(plan))
+    nodes = aligned.nodes
     if channel.party == plan.label_holder:
         _compare(channel, plan, aligned.digest)
         _announce(channel, plan, nodes)
     else:
         payload = torch.frombuffer(bytearray(aligned.digest), dtype=torch.uint8)
-        channel.send(plan.label_holder, Kind.ORDER_DIGEST, payload)
+        channel.send(plan.label_holder, ORDER_DIGEST, payload)
         _hear(channel, plan, nodes)
 
 
 def hear_count(channel: Channel, plan: Plan, *, expected: int | None = None) -> int:
     """Everyone else's side: wait for the number of nodes; `expected` where this party knows it."""
-    channel.enter("alignment order", schedule.order(plan))
     return _hear(channel, plan, expected)
 
 
@@ -69,17 +67,17 @@ def _announce(channel: Channel, plan: Plan, nodes: int) -> None:
             hint="check that all use the same kind of id, written the same way, and name the right key column",
         )
     for party in plan.others:
-        channel.send(party, Kind.NODE_COUNT, torch.tensor([nodes]))
+        channel.send(party, NODE_COUNT, torch.tensor([nodes]))
 
 
 def _hear(channel: Channel, plan: Plan, expected: int | None) -> int:
-    nodes = int(channel.receive(plan.label_holder, Kind.NODE_COUNT))
+    nodes = int(channel.receive(plan.label_holder, NODE_COUNT))
     least, most = (1, plan.max_ids) if expected is None else (expected, expected)
-    return schedule.possible(nodes, most, plan.label_holder, least=least)
+    return possible(nodes, most, plan.label_holder, least=least)
 
 
 def _compare(channel: Channel, plan: Plan, own: bytes) -> None:
-    digests = {holder: channel.receive(holder, Kind.ORDER_DIGEST).numpy().tobytes() for holder in plan.other_holders}
+    digests = {holder: channel.receive(holder, ORDER_DIGEST).numpy().tobytes() for holder in plan.other_holders}
     differing = [holder for holder, one in digests.items() if not hmac.compare_digest(one, own)]
     if differing:
         raise ProtocolError(

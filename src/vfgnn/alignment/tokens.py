@@ -23,12 +23,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from vfgnn.alignment import schedule
-from vfgnn.alignment.schedule import TOKEN_BYTES, Plan
+from vfgnn.alignment.program import (
+    COMMON_COUNT,
+    COMMON_POSITIONS,
+    TOKEN_BYTES,
+    TOKENS_SENT,
+    Plan,
+    possible,
+)
 from vfgnn.channel import Channel
 from vfgnn.config import SERVER
 from vfgnn.errors import ConfigError, DataError, ProtocolError
-from vfgnn.messages import Kind
 
 Tokens = npt.NDArray[np.bytes_]
 """[count] of 16 bytes each, which numpy sorts and compares as unsigned bytes from the left."""
@@ -99,35 +104,32 @@ class OwnTokens:
         return f"OwnTokens(count={len(self.tokens)})"
 
 
-def match(channel: Channel, plan: Plan, own: OwnTokens) -> torch.Tensor:
-    """A holder's side, from step 2 on: rows of the common ids.
-
-    Reveals: the tokens to the server.
-    """
-    count = len(own.tokens)
-    channel.enter("alignment tokens", schedule.tokens(plan, {channel.party: count}))
-    channel.send(SERVER, Kind.TOKENS, to_tensor(own.tokens))
-    common = schedule.possible(int(channel.receive(SERVER, Kind.COMMON_COUNT)), count, SERVER, least=0)
-    channel.enter("alignment positions", schedule.positions(plan, common))
-    return own.rows_at(channel.receive(SERVER, Kind.COMMON_POSITIONS).numpy(), SERVER)
+def hand_in(channel: Channel, own: OwnTokens) -> int:
+    """A holder's step 2: how many ids are common. Reveals: the tokens to the server."""
+    channel.send(SERVER, TOKENS_SENT, to_tensor(own.tokens))
+    return possible(int(channel.receive(SERVER, COMMON_COUNT)), len(own.tokens), SERVER, least=0)
 
 
-def serve(channel: Channel, plan: Plan) -> int:
-    """The server's side, steps 2 and 3: how many ids are common.
+def hear_rows(channel: Channel, own: OwnTokens) -> torch.Tensor:
+    """A holder's step 3: rows of the common ids."""
+    return own.rows_at(channel.receive(SERVER, COMMON_POSITIONS).numpy(), SERVER)
 
-    Reveals: to each holder, the number of common ids and which of its own they are.
-    """
-    channel.enter("alignment opening", schedule.opening(plan))
-    counts = {holder: int(channel.receive(holder, Kind.ID_COUNT)) for holder in plan.holders}
-    channel.enter("alignment tokens", schedule.tokens(plan, counts))
-    lists = {holder: _sorted(channel.receive(holder, Kind.TOKENS), holder) for holder in plan.holders}
-    common = intersection(lists)
+
+def collect(channel: Channel, plan: Plan) -> dict[str, Tokens]:
+    """The server's step 2: every holder's tokens."""
+    return {holder: _sorted(channel.receive(holder, TOKENS_SENT), holder) for holder in plan.holders}
+
+
+def tell_count(channel: Channel, plan: Plan, common: int) -> None:
+    """Reveals: to each holder, the number of common ids."""
     for holder in plan.holders:
-        channel.send(holder, Kind.COMMON_COUNT, torch.tensor([len(common)]))
-    channel.enter("alignment positions", schedule.positions(plan, len(common)))
+        channel.send(holder, COMMON_COUNT, torch.tensor([common]))
+
+
+def tell_positions(channel: Channel, plan: Plan, lists: Mapping[str, Tokens], common: Tokens) -> None:
+    """The server's step 3. Reveals: to each holder, which of its own ids are common."""
     for holder in plan.holders:
-        channel.send(holder, Kind.COMMON_POSITIONS, torch.from_numpy(np.searchsorted(lists[holder], common)))
-    return len(common)
+        channel.send(holder, COMMON_POSITIONS, torch.from_numpy(np.searchsorted(lists[holder], common)))
 
 
 def intersection(lists: Mapping[str, Tokens]) -> Tokens:

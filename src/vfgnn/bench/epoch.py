@@ -16,9 +16,8 @@ from vfgnn.config import Preset, Settings
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
-from vfgnn.messages import total_bytes
 from vfgnn.model.central import CentralTraining
-from vfgnn.parties import schedule
+from vfgnn.parties.program import training
 from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
 from vfgnn.run.processes import LocalProcesses
@@ -86,10 +85,10 @@ def bench_epoch(
 
 def _central(whole: Holding, labels: Labels, settings: Settings, *, sparse: bool) -> float:
     plain = settings.model_copy(update={"publish": "all"})
-    training = CentralTraining(whole, labels, plain, seed=randomness.insecure_seed(0), sparse=sparse)
+    pooled = CentralTraining(whole, labels, plain, seed=randomness.insecure_seed(0), sparse=sparse)
     ticks = [time.perf_counter()]
     for _ in range(STEPS + WARM_UP):
-        training.learn(training.model.h0())
+        pooled.learn(pooled.model.h0())
         ticks.append(time.perf_counter())
     return _median_step(ticks)
 
@@ -101,7 +100,8 @@ def _in_processes(holdings: list[Holding], labels: Labels, settings: Settings) -
         with LocalProcesses(local) as running:
             running.wait()
         # The last step only evaluates: its few bytes are counted with those of the training steps.
-        size = local.traffic.bytes_in("forward", "backward") // settings.epochs
+        phases = training(local.file.federation("bench")).repeated
+        size = local.traffic.bytes_in(*phases) // settings.epochs
         return _median_step(local.ticks[:-1]), size
 
 
@@ -110,11 +110,8 @@ def _in_one_process(holdings: list[Holding], labels: Labels, settings: Settings)
     ticks: list[float] = []
     parties = build(holdings, labels, settings, seed=0, on_epoch=lambda _: ticks.append(time.perf_counter()))
     parties.train()
-    step = list(schedule.steps(parties.federation))[1]
-    rows = parties.server.rows
-    messages = schedule.forward_messages(parties.federation, step, rows)
-    messages += schedule.backward_messages(parties.federation, rows)
-    return _median_step(ticks[:-1]), total_bytes(messages)  # the last tick is the evaluation at the end
+    size = parties.traffic.bytes_in(*parties.program.repeated) // settings.epochs
+    return _median_step(ticks[:-1]), size  # the last tick is the evaluation at the end
 
 
 def _median_step(ticks: list[float]) -> float:

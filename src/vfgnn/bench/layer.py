@@ -17,17 +17,18 @@ from statistics import median
 import numpy as np
 import torch
 
-from vfgnn.channel import InMemoryNetwork
 from vfgnn.config import DEALER, Federation, HolderShape, Settings, make_federation
+from vfgnn.contribution import Contribution
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import check_proportions, deal, holder_names
 from vfgnn.errors import ConfigError
 from vfgnn.messages import total_bytes
-from vfgnn.model.joint_layer import JointLayer
-from vfgnn.parties import schedule
+from vfgnn.parties import program
 from vfgnn.parties.dealer import Dealer
+from vfgnn.parties.joint_layer import JointLayer
 from vfgnn.randomness import insecure_seed
 from vfgnn.run.device import choose_device
+from vfgnn.transport.memory import InMemoryNetwork
 
 DIM, ROUNDS, WARM_UP = 64, 8, 2
 
@@ -75,7 +76,7 @@ def bench_layer(shape: str, *, holders: int, device: str = "cpu") -> LayerBenchm
     size, where = SIZES[shape], choose_device(device)
     x = generated_features(size)
     run = _Refreshes(x, size, holders, where)
-    refresh = schedule.joint_refresh(run.federation)
+    refresh = program.joint_refresh(run.federation)
     return LayerBenchmark(
         shape=shape,
         holders=holders,
@@ -86,7 +87,7 @@ def bench_layer(shape: str, *, holders: int, device: str = "cpu") -> LayerBenchm
         total_s=_Refreshes(x, size, holders, where).median_seconds(ahead=False),
         bytes_online=total_bytes(message for message in refresh if message.sender != DEALER),
         bytes_offline=total_bytes(message for message in refresh if message.sender == DEALER),
-        bytes_setup=total_bytes(schedule.setup_messages(run.federation)),
+        bytes_setup=total_bytes(program.setup_messages(run.federation)),
     )
 
 
@@ -133,7 +134,7 @@ class _Refreshes:
             name: JointLayer(self.federation, self._channels[name], part, seed=insecure_seed(i), device=device)
             for i, (name, part) in enumerate(zip(names, parts, strict=True))
         }
-        self._dealer = Dealer(self.federation, self._channels[DEALER], seed=insecure_seed(99))
+        self._dealer = Dealer(self.federation, self._channels[DEALER], Contribution(seed=insecure_seed(99)))
         self._together = threading.Barrier(holders + 1)
         self._ticks: list[float] = []
 
@@ -150,11 +151,11 @@ class _Refreshes:
     def _holder(self, name: str, ahead: bool) -> None:
         layer, channel = self._layers[name], self._channels[name]
         first = name == self.federation.label_holder
-        channel.enter("setup", schedule.setup_messages(self.federation))
+        channel.enter("setup", program.setup_messages(self.federation))
         layer.initialise()
         layer.momentum.q.copy_(torch.randn_like(layer.momentum.q) * 1e-4)
         for number in range(WARM_UP + ROUNDS):
-            channel.enter("refresh", schedule.joint_refresh(self.federation), step=number)
+            channel.enter("refresh", program.joint_refresh(self.federation), step=number)
             if ahead:
                 wait(layer.prepared())
                 self._together.wait()
@@ -168,11 +169,11 @@ class _Refreshes:
         layer.close()
 
     def _deal(self, ahead: bool) -> None:
-        self._channels[DEALER].enter("setup", schedule.setup_messages(self.federation))
-        self._dealer.set_up()
+        self._channels[DEALER].enter("setup", program.setup_messages(self.federation))
+        self._dealer.set_up(self._dealer.known)
         for number in range(1, WARM_UP + ROUNDS + 1):
-            self._channels[DEALER].enter("refresh", schedule.joint_refresh(self.federation), step=number)
-            self._dealer.forward(schedule.Step(number, refresh=True, trains_joint=True, evaluates=False, last=False))
+            self._channels[DEALER].enter("refresh", program.joint_refresh(self.federation), step=number)
+            self._dealer.refresh(self._dealer.known)
             if ahead:
                 self._dealer.wait()
                 self._together.wait()

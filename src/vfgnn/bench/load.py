@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import torch
 
-from vfgnn.alignment.align import align_holder, align_server
-from vfgnn.channel import InMemoryNetwork
+from vfgnn.alignment.align import align
+from vfgnn.alignment.order import Aligned
+from vfgnn.alignment.program import Plan
 from vfgnn.config import SERVER
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import holder_names
 from vfgnn.data.tables import Columns, EdgeTable, NodeTable, holding_of, read_edges, read_nodes
+from vfgnn.transport.memory import InMemoryNetwork
 
 SHARED = 0.9  # of each holder's ids, known to all
 
@@ -106,26 +109,11 @@ def _read(folder: Path, *, with_edges: bool) -> tuple[NodeTable, EdgeTable | Non
 
 
 def _align(method: str, ids: dict[str, pa.Array], most: int) -> dict[str, torch.Tensor]:
-    network, rows, names = InMemoryNetwork(), dict[str, torch.Tensor](), tuple(ids)
-    leader, others = names[0], (SERVER, *names[1:])
+    network, found, names = InMemoryNetwork(), dict[str, Aligned](), tuple(ids)
+    plan = Plan(method, names, names[0], (SERVER, *names[1:]), most)
 
-    def holder(name: str) -> None:
-        aligned = align_holder(
-            network.channel(name),
-            method=method,
-            holders=names,
-            label_holder=leader,
-            others=others,
-            ids=ids[name],
-            max_ids=most,
-        )
-        rows[name] = aligned.rows
+    def follow(name: str) -> None:
+        found[name] = align(network.channel(name), plan, ids.get(name))
 
-    def server() -> None:
-        align_server(
-            network.channel(SERVER), method=method, holders=names, label_holder=leader, others=others, max_ids=most
-        )
-
-    work: dict[str, Callable[[], object]] = {name: (lambda name=name: holder(name)) for name in names}  # type: ignore[misc]
-    network.run({**work, SERVER: server})
-    return rows
+    network.run({name: partial(follow, name) for name in (*names, SERVER)})
+    return {name: found[name].rows for name in names}

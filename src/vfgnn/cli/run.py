@@ -61,7 +61,7 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
 
     from rich.console import Console
 
-    from vfgnn.parties.schedule import trained_epochs
+    from vfgnn.parties.steps import trained_epochs
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
     from vfgnn.run.own_data import load_data

@@ -26,7 +26,7 @@ def train_held_out(
     kept[new] = not inductive
     federation = build([without(one, kept) for one in holdings], labels_without(labels, kept), settings, seed=seed)
     outcome = federation.train()
-    logits = federation.label_holder.logits
+    logits = federation.result.logits
     if inductive or logits is None:
         logits = predict_new_nodes(federation, holdings, labels, kept.nonzero()[:, 0])
     reached = float((logits[new].argmax(dim=1) == labels.y[new]).double().mean())

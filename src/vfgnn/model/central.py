@@ -45,7 +45,7 @@ class CentralModel(nn.Module):
 
     def h0(self) -> torch.Tensor:
         """X W [nodes, d]."""
-        return self.features.embed(refresh=False, trained=True)
+        return self.features.embed()
 
     def logits(self, h_local: torch.Tensor, dropout: torch.Generator | None) -> torch.Tensor:
         """Logits [rows, classes], with dropout if a generator is given."""

@@ -1,7 +1,7 @@
 """CG1, features (paper 3.2): initial embeddings h0, individually or collaboratively.
 
 Runs at every holder. Individually, h0_i = X_i W_i and nothing leaves. Collaboratively, h0 = X W is computed by all
-holders together (`joint_layer`) and the holders with edges see it.
+holders together (joint_layer.py of the protocol) and the holders with edges see it.
 """
 
 from typing import Protocol
@@ -9,22 +9,18 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from vfgnn.checkpoint import State, nest, part
+from vfgnn.checkpoint import State
 from vfgnn.data.holdings import FeatureMatrix, Holding
-from vfgnn.model.joint_layer import JointLayer
+from vfgnn.model.optimisers import SharedMomentum
 
 
 class InitialEmbedding(Protocol):
     """Both ways look the same to a holder."""
 
-    def set_up(self) -> None:
-        """Whatever has to be computed with the others before step 0."""
+    def prepare(self, *, trained: bool, share: float = 1.0, closes: bool = True) -> None:
+        """Make h0 ready for a step, or for a batch with `share` of the step's training rows.
 
-    def prepare(self, *, refresh: bool, trained: bool, share: float = 1.0, closes: bool = True) -> None:
-        """Make h0 what it is in a step, or in a batch with `share` of the step's training rows.
-
-        `refresh`: the joint weights have moved since the last step; `trained`: they will move in this one, after the
-        batch that `closes` it.
+        `trained`: the joint weights will move in this step, after the batch that `closes` it.
         """
 
     def rows(self, nodes: torch.Tensor | None) -> torch.Tensor:
@@ -43,10 +39,7 @@ class InitialEmbedding(Protocol):
         """A copy of all that is not a parameter of a module."""
 
     def load(self, state: State) -> None:
-        """Go on from it; comes before `set_up`."""
-
-    def close(self) -> None:
-        """End what runs in the background."""
+        """Go on from it; comes before anything else."""
 
 
 def structural_features(holding: Holding) -> torch.Tensor:
@@ -76,16 +69,13 @@ class IndividualEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(self._x.columns, dim, dtype=dtype))
         nn.init.xavier_uniform_(self.weight)
 
-    def set_up(self) -> None:
-        """Nothing: nobody else takes part."""
-
-    def embed(self, *, refresh: bool, trained: bool) -> torch.Tensor:
+    def embed(self) -> torch.Tensor:
         """X_i W_i with the weights of now."""
         return self._x.times(self.weight)
 
-    def prepare(self, *, refresh: bool, trained: bool, share: float = 1.0, closes: bool = True) -> None:
+    def prepare(self, *, trained: bool, share: float = 1.0, closes: bool = True) -> None:
         """X_i W_i of all nodes, once for all that is asked for."""
-        self._h0 = None if self._by_rows else self.embed(refresh=refresh, trained=trained)
+        self._h0 = None if self._by_rows else self.embed()
 
     def rows(self, nodes: torch.Tensor | None) -> torch.Tensor:
         """Some rows of X_i W_i."""
@@ -110,9 +100,6 @@ class IndividualEmbedding(nn.Module):
     def load(self, state: State) -> None:
         """Nothing beyond the module's own weights."""
 
-    def close(self) -> None:
-        """Nothing runs in the background."""
-
 
 class CollaborativeEmbedding:
     """h0 = X W with W shared by all holders; its rows are leaves of this holder's autograd graph.
@@ -121,23 +108,24 @@ class CollaborativeEmbedding:
     loss, whatever the size of a batch. A batch costs what its own nodes cost, never what all nodes would.
     """
 
-    def __init__(self, layer: JointLayer, dtype: torch.dtype) -> None:
-        self._layer, self._dtype = layer, dtype
+    def __init__(self, momentum: SharedMomentum, dtype: torch.dtype) -> None:
+        self._momentum, self._dtype = momentum, dtype
         self._trained, self._share, self._closes = False, 1.0, True  # of the batch at hand
         self._h0: torch.Tensor | None = None
         self._leaf: tuple[torch.Tensor | None, torch.Tensor] | None = None  # nodes, and their rows of h0
         self._gradient: torch.Tensor | None = None  # G_i of the epoch so far
 
-    def set_up(self) -> None:
-        """Compute H_0 with the other holders; a run that goes on has a later h0 already."""
-        first = self._layer.initialise()
+    def begin(self, first: torch.Tensor | None) -> None:
+        """With H_0; a run that goes on has a later h0 already."""
         if self._h0 is None:
-            self._keep(first)
+            self.keep(first)
 
-    def prepare(self, *, refresh: bool, trained: bool, share: float = 1.0, closes: bool = True) -> None:
-        """Compute h0 anew with the other holders if the joint weights have moved."""
-        if refresh:
-            self._keep(self._layer.refresh())
+    def keep(self, h0: torch.Tensor | None) -> None:
+        """The h0 of now, where it is revealed to this holder."""
+        self._h0 = None if h0 is None else h0.to(self._dtype)
+
+    def prepare(self, *, trained: bool, share: float = 1.0, closes: bool = True) -> None:
+        """Nothing is computed: h0 is there."""
         self._trained, self._share, self._closes = trained, share, closes
 
     def rows(self, nodes: torch.Tensor | None) -> torch.Tensor:
@@ -154,7 +142,7 @@ class CollaborativeEmbedding:
             self._add(self._leaf[0], self._leaf[1].grad)
         self._leaf = None
         if self._closes and self._gradient is not None:
-            self._layer.momentum.step(self._gradient)
+            self._momentum.step(self._gradient)
             self._gradient = None
 
     def _add(self, nodes: torch.Tensor | None, gradient: torch.Tensor) -> None:
@@ -169,28 +157,19 @@ class CollaborativeEmbedding:
         """h0 and this holder's part of the shared weights (its share of W_0 never changes)."""
         if self._h0 is None:
             return {}
-        momentum = self._layer.momentum
+        momentum = self._momentum
         return {"h0": self._h0.detach(), "q": momentum.q, "a": torch.tensor(momentum.a, dtype=torch.float64)}
 
     def restore(self, best: State) -> None:
         """Back to the h0 and the part of the shared weights of `best`."""
         if best:
             self._h0 = best["h0"]
-            self._layer.momentum.restore(best["q"], float(best["a"]))
+            self._momentum.restore(best["q"], float(best["a"]))
 
     def state(self) -> State:
-        """h0 (never changed in place) and the layer's own state."""
-        known = {} if self._h0 is None else {"h0": self._h0.detach().cpu()}
-        return {**known, **nest("layer", self._layer.state())}
+        """h0, which is never changed in place."""
+        return {} if self._h0 is None else {"h0": self._h0.detach().cpu()}
 
     def load(self, state: State) -> None:
-        """Go on from them."""
-        self._h0 = state["h0"].to(self._layer.device) if "h0" in state else None
-        self._layer.load(part(state, "layer"))
-
-    def close(self) -> None:
-        """End what the layer computes ahead."""
-        self._layer.close()
-
-    def _keep(self, h0: torch.Tensor | None) -> None:
-        self._h0 = None if h0 is None else h0.to(self._dtype)
+        """Go on from it."""
+        self._h0 = state["h0"].to(self._momentum.q.device) if "h0" in state else None

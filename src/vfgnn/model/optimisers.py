@@ -13,6 +13,11 @@ from vfgnn.checkpoint import State
 from vfgnn.config import Settings
 
 
+def rows_with_gradient(gradient: torch.Tensor) -> torch.Tensor:
+    """The rows of a gradient that are not all zero; only these have to be followed backwards."""
+    return gradient.abs().sum(dim=1).nonzero()[:, 0]
+
+
 class LocalOptimiser:
     """Adam with the paper's L2 term, for the weights that one party holds alone (it may hold none: a mean, say)."""
 

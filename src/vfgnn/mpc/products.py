@@ -26,6 +26,10 @@ from vfgnn.mpc.correlations import Counters, Direction, Masks
 AHEAD = 2  # products prepared before they are needed: bounds the memory to AHEAD x (nodes + sum p) x d words
 
 
+Kinds = tuple[Kind, Kind]
+"""Under which names a product's messages travel: the masked matrix, and the dealer's correction."""
+
+
 class Matrix(Protocol):
     """X in words: sparse or dense, on a CPU or a GPU."""
 
@@ -81,7 +85,7 @@ class PrivateProducts:
     def _others(self) -> list[str]:
         return [owner for owner in self._shape.columns if owner != self._channel.party]
 
-    def exchange_features(self, x_ring: torch.Tensor, wrap: Callable[[torch.Tensor], Matrix]) -> None:
+    def exchange_features(self, x_ring: torch.Tensor, wrap: Callable[[torch.Tensor], Matrix], *, kind: Kind) -> None:
         """Send E_k = X_k - U_k, receive the others'. `wrap` makes a received E ready for products.
 
         Reveals: nothing; E_k is uniform to everyone but k and the dealer.
@@ -93,14 +97,15 @@ class PrivateProducts:
             masked = x_ring - self._masks.features(*x_ring.shape)
             for other in self._holders:
                 if other != me:
-                    channel.send(other, Kind.MASKED_FEATURES, masked)
+                    channel.send(other, kind, masked)
         for owner in self._others:
-            self._masked[owner] = wrap(channel.receive(owner, Kind.MASKED_FEATURES))
+            self._masked[owner] = wrap(channel.receive(owner, kind))
 
     def forward(
-        self, blocks: Mapping[str, torch.Tensor], *, kind: Kind, senders: Sequence[str], counter: int
+        self, blocks: Mapping[str, torch.Tensor], *, kinds: Kinds, senders: Sequence[str], counter: int
     ) -> torch.Tensor:
         """A share of sum_k X_k B_k [nodes, d] from shares `blocks` of B_k; the holders in `senders` have one."""
+        kind, correction = kinds
         me, sends = self._channel.party, self._channel.party in senders
         prepared = self._claim("forward", counter, senders)
         if sends:
@@ -110,27 +115,27 @@ class PrivateProducts:
         if self._x is not None:
             parts.append(self._x.times(self._plus_received(blocks[me], kind, senders)))
         if prepared.v:
-            parts.append(self._receive(DEALER, Kind.CORRECTION_FORWARD))
+            parts.append(self._receive(DEALER, correction))
         size = (self._shape.nodes, self._shape.dim)
         return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self._device)
 
     def backward(
-        self, encoded: Mapping[str, torch.Tensor] | None, *, senders: Sequence[str], counter: int
+        self, encoded: Mapping[str, torch.Tensor] | None, *, kinds: Kinds, senders: Sequence[str], counter: int
     ) -> dict[str, torch.Tensor]:
         """Shares of X_k^T B for each k, from this holder's additive part of B in k's words (None: it has no part)."""
-        me = self._channel.party
+        me, (kind, correction) = self._channel.party, kinds
         prepared = self._claim("backward", counter, senders)
         if encoded is not None:
             for owner in self._others:
-                self._channel.send(owner, Kind.JOINT_UPDATE, _masked(encoded[owner], prepared.v.get(owner)))
+                self._channel.send(owner, kind, _masked(encoded[owner], prepared.v.get(owner)))
         shares: dict[str, torch.Tensor] = {}
         if self._x is not None:
             own = None if encoded is None else encoded[me]
-            product = self._x.transpose_times(self._plus_received(own, Kind.JOINT_UPDATE, senders))
+            product = self._x.transpose_times(self._plus_received(own, kind, senders))
             shares[me] = _sum([product, prepared.parts.get(me)])
         if prepared.v:
-            correction = self._receive(DEALER, Kind.CORRECTION_BACKWARD)
-            parts = torch.split(correction, [self._shape.columns[owner] for owner in self._others])
+            dealt = self._receive(DEALER, correction)
+            parts = torch.split(dealt, [self._shape.columns[owner] for owner in self._others])
             for owner, part in zip(self._others, parts, strict=True):
                 shares[owner] = prepared.parts[owner].add_(part)
         return shares

@@ -1,12 +1,14 @@
 """Additive secret sharing in Z_2^64: a secret is the sum of its shares, and any I - 1 of them are uniform.
 
-`split` and `reconstruct` are local: whoever calls them has all the shares already.
+`split` and `reconstruct` are local. `reveal` is the only call that makes a secret known to anybody, and it is counted.
 """
 
 from collections.abc import Mapping, Sequence
 
 import torch
 
+from vfgnn.channel import Channel
+from vfgnn.messages import Kind
 from vfgnn.randomness import Stream
 
 
@@ -25,6 +27,31 @@ def reconstruct(shares: Sequence[torch.Tensor]) -> torch.Tensor:
     for share in shares[1:]:
         total += share
     return total
+
+
+def reveal(
+    channel: Channel, *shares: torch.Tensor, holders: Sequence[str], to: Sequence[str], name: Kind
+) -> list[torch.Tensor]:
+    """Open values of which every one of `holders` has a share: the sums at the parties in `to`, nothing at the others.
+
+    One round for any number of values, as many words to each receiver as they have. Reveals: the sums, to `to`.
+    """
+    me = channel.party
+    channel.count_reveals(name, len(shares))
+    for share in shares:
+        for receiver in to:
+            if receiver != me:
+                channel.send(receiver, name, share)
+    if me not in to:
+        return []
+    others = [holder for holder in holders if holder != me]
+    sums = []
+    for share in shares:
+        total = share
+        for other in others:  # what has come is ours to change, the share is not
+            total = channel.receive(other, name).to(share.device).add_(total)
+        sums.append(total)
+    return sums
 
 
 class ZeroSharing:

@@ -12,11 +12,12 @@ from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State
 from vfgnn.config import Federation
-from vfgnn.messages import Kind
+from vfgnn.contribution import Contribution
 from vfgnn.mpc.correlations import Direction, Masks
 from vfgnn.mpc.dealing import Dealt
-from vfgnn.parties.loop import Decision
-from vfgnn.parties.schedule import NEW_NODES, Rows, Step
+from vfgnn.parties.decision import Decision
+from vfgnn.parties.program import CONTROL, CORRECTION_BACKWARD, CORRECTION_FORWARD, DEALER_SEED
+from vfgnn.parties.steps import Moment, Rows
 
 Corrections = dict[tuple[str, Direction], torch.Tensor]
 
@@ -24,50 +25,53 @@ Corrections = dict[tuple[str, Direction], torch.Tensor]
 class Dealer:
     """Computes the next refresh's corrections while the holders work on this one's."""
 
-    def __init__(self, federation: Federation, channel: Channel, *, seed: bytes) -> None:
+    result = None  # it learns nothing
+
+    def __init__(self, federation: Federation, channel: Channel, own: Contribution) -> None:
         self.federation, self.channel = federation, channel
         self.rows = Rows.everything(federation.nodes)
-        self.pair_counts: dict[str, int] = {}
         names, columns = federation.holder_names, {k.name: k.features for k in federation.feature_holders}
-        self._seeds = {name: randomness.derive_key(seed, "dealer", federation.run, name) for name in names}
-        masks = {name: Masks(own, run=federation.run, holder=name) for name, own in self._seeds.items()}
+        self._seeds = {name: randomness.derive_key(own.seed, "dealer", federation.run, name) for name in names}
+        masks = {name: Masks(seed, run=federation.run, holder=name) for name, seed in self._seeds.items()}
         self._dealt = Dealt(masks, columns, federation.nodes, federation.settings.dim)
         self._refreshes = 0
         self._worker = ThreadPoolExecutor(1)
         self._next: Future[Corrections] | None = None
 
-    def set_up(self) -> None:
+    @property
+    def known(self) -> Moment:
+        """That there are nodes; it never hears which rows train."""
+        return Moment(self.rows)
+
+    def set_up(self, moment: Moment) -> None:
         """Seeds, and the corrections of the first product.
 
         Reveals: to each holder, masks that only it and the dealer can expand.
         """
         for name, seed in self._seeds.items():
-            self.channel.send(name, Kind.DEALER_SEED, torch.tensor(list(seed), dtype=torch.uint8))
+            self.channel.send(name, DEALER_SEED, torch.tensor(list(seed), dtype=torch.uint8))
         for name in self._receivers(self.federation.holder_names):
-            self.channel.send(name, Kind.CORRECTION_FORWARD, self._dealt.correction(name, "forward", 0))
+            self.channel.send(name, CORRECTION_FORWARD, self._dealt.correction(name, "forward", 0))
         self._compute_ahead()
 
-    def exchange_edges(self) -> None:
-        """Nothing: edges, noised or not, are among the holders."""
+    def embed_anew(self, moment: Moment) -> None:
+        """Seeds and corrections, as for a run of one refresh. Reveals: what `set_up` and `refresh` do."""
+        self.set_up(moment)
+        self.refresh(moment)
 
-    def embed_anew(self) -> None:
-        """Seeds and corrections, as for a run of one refresh. Reveals: what `set_up` and `forward` do."""
-        self.set_up()
-        self.forward(NEW_NODES)
-
-    def forward(self, step: Step) -> None:
+    def refresh(self, moment: Moment) -> None:
         """The corrections of this step's refresh, computed ahead.
 
         Reveals: nothing; a correction is uniform to its receiver.
         """
-        if not step.refresh or self._next is None:
+        if self._next is None:
             return
         self._refreshes += 1
         corrections = self._next.result()
         self._compute_ahead()
         for name in self._receivers(self.federation.publishers):
-            self.channel.send(name, Kind.CORRECTION_BACKWARD, corrections[name, "backward"])
-            self.channel.send(name, Kind.CORRECTION_FORWARD, corrections[name, "forward"])
+            self.channel.send(name, CORRECTION_BACKWARD, corrections[name, "backward"])
+            self.channel.send(name, CORRECTION_FORWARD, corrections[name, "forward"])
 
     def _compute_ahead(self) -> None:
         """One refresh ahead, and never one that the schedule does not have."""
@@ -92,21 +96,9 @@ class Dealer:
         owners = {holder.name for holder in self.federation.feature_holders}
         return [name for name in names if owners - {name}]
 
-    def decide(self, step: Step) -> Decision:
-        """Hear the label holder's word."""
-        return Decision.decode(self.channel.receive(self.federation.label_holder, Kind.CONTROL))
-
-    def backward(self, step: Step) -> None:
-        """Nothing."""
-
-    def keep_best(self) -> None:
-        """Nothing: the dealer has no weights."""
-
-    def restore_best(self) -> None:
-        """Nothing: the dealer has no weights."""
-
-    def predict(self) -> None:
-        """Nothing: no masks are needed any more."""
+    def decide(self, moment: Moment) -> bool:
+        """Hear the label holder's word; whether it was the last."""
+        return Decision.decode(self.channel.receive(self.federation.label_holder, CONTROL)).stop
 
     def state(self) -> State:
         """How many refreshes it has dealt for; masks are drawn anew with every start."""

@@ -15,18 +15,19 @@ from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding
 from vfgnn.errors import ConfigError, ProtocolError
-from vfgnn.messages import Kind
-from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, OwnModule, confidence_weight
+from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, confidence_weight
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
-from vfgnn.model.joint_layer import JointLayer
+from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.leak_meter import refuse_leak
-from vfgnn.model.optimisers import LocalOptimiser
-from vfgnn.parties.loop import Decision, rows_with_gradient
-from vfgnn.parties.schedule import Rows, Step
+from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
+from vfgnn.parties.decision import Decision
+from vfgnn.parties.joint_layer import JointLayer
+from vfgnn.parties.program import CONTROL, LOCAL_EMBEDDINGS, LOCAL_GRADIENT, NOISED_EDGES, PAIR_COUNT, ROW_ROLES
+from vfgnn.parties.steps import Moment, Rows, Step
 from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.ledger import Ledger
-from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.privacy.publishing import Publisher, own_row_mechanism
+from vfgnn.records import Result
 
 KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, and all nodes
 
@@ -34,21 +35,13 @@ KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, 
 class Holder:
     """One organisation with features, edges, both or neither."""
 
-    def __init__(
-        self,
-        federation: Federation,
-        channel: Channel,
-        holding: Holding,
-        *,
-        seed: bytes,
-        own_module: OwnModule | None = None,
-        own_mechanism: OwnMechanism | None = None,
-        device: torch.device | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
+    result: Result | None = None  # the label holder's business
+
+    def __init__(self, federation: Federation, channel: Channel, own: HolderContribution) -> None:
+        holding, seed, mechanism = own.holding, own.seed, own.mechanism
         self.federation, self.channel = federation, channel
         self.rows = Rows.everything(federation.nodes)
-        self._device = device or torch.device("cpu")
+        self._device = own.device
         self._publishes = channel.party in federation.publishers
         self._sampling = randomness.generator(seed, "sampled neighbours")
         settings = federation.settings
@@ -57,8 +50,8 @@ class Holder:
             epochs=settings.epochs,
             run=federation.run,
             seed=seed,
-            ledger=ledger or Ledger(),
-            rows=own_mechanism and own_row_mechanism(own_mechanism, settings.privacy, settings.epochs, settings.dim),
+            ledger=own.ledger or Ledger(),
+            rows=mechanism and own_row_mechanism(mechanism, settings.privacy, settings.epochs, settings.dim),
         )
         # From here on the true edges are nowhere: all that is computed follows from the noised ones.
         # By what is declared, not by what is there: that a list is empty must not show either.
@@ -66,12 +59,12 @@ class Holder:
         if declared.edges and settings.privacy.edge_epsilon is not None:
             holding = _with_noised_edges(holding, self.publisher)
         self._edge_index, self._rank = holding.edge_index, holding.rank
-        self.pair_counts: dict[str, int] = {}
+        self._pair_counts: dict[str, int] = {}
         self._union: torch.Tensor | None = None
         with randomness.initialising(seed):
-            self.features = self._initial_embedding(holding, seed)
+            self.joint, self.features = self._initial_embedding(holding, seed)
             modules: list[nn.Module] = [self.features] if isinstance(self.features, nn.Module) else []
-            self.gnn = LocalGnn(settings, own_module)
+            self.gnn = LocalGnn(settings, own.gnn)
             modules += [self.gnn] if self._publishes else []
         self.modules = nn.ModuleList(modules).to(self._device)
         self._local = holding.local  # rows of h0 beyond the common nodes; never published
@@ -84,11 +77,16 @@ class Holder:
         self._best: dict[str, torch.Tensor] = {}
         self._best_weights: dict[str, torch.Tensor] = {}
 
-    def _initial_embedding(self, holding: Holding, seed: bytes) -> InitialEmbedding:
+    @property
+    def known(self) -> Moment:
+        """All rows, until the label holder has announced which ones train and validate."""
+        return Moment(self.rows, pair_counts=self._pair_counts)
+
+    def _initial_embedding(self, holding: Holding, seed: bytes) -> tuple[JointLayer | None, InitialEmbedding]:
         settings = self.federation.settings
         if not self.federation.collaborative:
             by_rows = settings.batch_rows is not None
-            return IndividualEmbedding(holding, settings.dim, settings.dtype, self._device, by_rows=by_rows)
+            return None, IndividualEmbedding(holding, settings.dim, settings.dtype, self._device, by_rows=by_rows)
         if holding.local:
             raise ConfigError(
                 "local neighbours cannot be kept with collaborative initial embeddings",
@@ -97,9 +95,9 @@ class Holder:
             )
         refuse_leak(self.federation, self.channel.party, holding.x)
         layer = JointLayer(self.federation, self.channel, holding.x, seed=seed, device=self._device)
-        return CollaborativeEmbedding(layer, settings.dtype)
+        return layer, CollaborativeEmbedding(layer.momentum, settings.dtype)
 
-    def set_up(self) -> None:
+    def set_up(self, moment: Moment) -> None:
         """Hear which rows count, then compute H_0 with the other holders.
 
         Reveals: H_0 to the holders with edges.
@@ -107,33 +105,38 @@ class Holder:
         self.publisher.refuse_spent()
         self._learn_rows()
         self._count_pairs()
-        self.features.set_up()
+        self._begin_jointly()
+
+    def _begin_jointly(self) -> None:
+        """Reveals: H_0 to the holders with edges (collaborative mode)."""
+        if self.joint is not None and isinstance(self.features, CollaborativeEmbedding):
+            self.features.begin(self.joint.initialise())
 
     def _count_pairs(self) -> None:
         """Reveals: the length of the noised edge list to the holders that will get it (`publish_noised_edges`)."""
         readers, owners = self._edge_peers()
         pairs = input_perturbation.pairs_of(self._edge_index)
         if readers:
-            self.pair_counts[self.channel.party] = len(pairs)
+            self._pair_counts[self.channel.party] = len(pairs)
         for reader in readers:
-            self.channel.send(reader, Kind.PAIR_COUNT, torch.tensor([len(pairs)]))
+            self.channel.send(reader, PAIR_COUNT, torch.tensor([len(pairs)]))
         for owner in owners:
-            self.pair_counts[owner] = int(self.channel.receive(owner, Kind.PAIR_COUNT))
+            self._pair_counts[owner] = int(self.channel.receive(owner, PAIR_COUNT))
 
     def _edge_peers(self) -> tuple[list[str], list[str]]:
         """Who gets this holder's noised edges, and whose it gets."""
         me, links = self.channel.party, self.federation.edge_links
         return [reader for owner, reader in links if owner == me], [owner for owner, reader in links if reader == me]
 
-    def exchange_edges(self) -> None:
+    def exchange_edges(self, moment: Moment) -> None:
         """Reveals: the noised edge list to the other holders with edges; each then aggregates over all of them."""
         readers, owners = self._edge_peers()
         if not readers and not owners:
             return
         pairs = input_perturbation.pairs_of(self._edge_index)
         for reader in readers:
-            self.channel.send(reader, Kind.NOISED_EDGES, pairs)
-        known = [self._checked(self.channel.receive(owner, Kind.NOISED_EDGES), owner) for owner in owners]
+            self.channel.send(reader, NOISED_EDGES, pairs)
+        known = [self._checked(self.channel.receive(owner, NOISED_EDGES), owner) for owner in owners]
         self._use_union(torch.unique(torch.cat([pairs, *known])))
 
     def _use_union(self, pairs: torch.Tensor) -> None:
@@ -152,36 +155,42 @@ class Holder:
 
     def _learn_rows(self) -> None:
         if self._publishes and self.federation.settings.publish == "needed":
-            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, Kind.ROW_ROLES))
+            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, ROW_ROLES))
 
-    def forward(self, step: Step) -> None:
+    def refresh(self, moment: Moment) -> None:
+        """h0 anew, with the other holders. Reveals: h0 to the holders with edges."""
+        if self.joint is not None and isinstance(self.features, CollaborativeEmbedding):
+            self.features.keep(self.joint.refresh())
+
+    def forward(self, moment: Moment) -> None:
         """CG1: h0, this holder's GNN over its own edges, unit rows.
 
         Reveals: h_local of the step's rows to the server.
         """
-        self.features.prepare(refresh=step.refresh, trained=step.trains_joint, share=step.share, closes=step.closes)
+        step = moment.step
+        self.features.prepare(trained=step.trains_joint, share=step.share, closes=step.closes)
         if not self._publishes:
             return
-        rows = self.rows.published(step)
-        with torch.set_grad_enabled(not step.last and not self._recomputes(step)):
+        rows = moment.rows.published(step)
+        with torch.set_grad_enabled(not step.last and not self._recomputes(moment)):
             self._published = self._local_embeddings(rows, self._neighbourhoods(rows, step))
-        noised = self.publisher.rows(self._published.detach(), self.rows.classes(step), step.number)
-        self._publish(noised, step)
+        noised = self.publisher.rows(self._published.detach(), moment.rows.classes(step), step.number)
+        self._publish(noised, moment)
         if self.publisher.noises_rows:
             numbers = torch.arange(self.federation.nodes) if rows is None else rows
             self._released = {"rows": numbers.cpu(), "noised": noised.cpu()}
 
-    def _publish(self, rows: torch.Tensor, step: Step | None) -> None:
-        """Reveals: h_local of the step's rows (None: of all nodes) to the server."""
-        self.channel.send(SERVER, Kind.LOCAL_EMBEDDINGS, rows)
+    def _publish(self, rows: torch.Tensor, moment: Moment | None) -> None:
+        """Reveals: h_local of the moment's rows (None: of all nodes) to the server."""
+        self.channel.send(SERVER, LOCAL_EMBEDDINGS, rows)
 
-    def _gradient(self) -> torch.Tensor:
+    def _gradient(self, moment: Moment) -> torch.Tensor:
         """Of this holder's own rows."""
-        return self.channel.receive(SERVER, Kind.LOCAL_GRADIENT)
+        return self.channel.receive(SERVER, LOCAL_GRADIENT)
 
-    def _recomputes(self, step: Step) -> bool:
+    def _recomputes(self, moment: Moment) -> bool:
         """Whether rows are published that get no gradient: the backward pass then computes the others once more."""
-        return (self.rows.train is None or step.evaluates) and not self._graph.sampled
+        return (moment.rows.train is None or moment.step.evaluates) and not self._graph.sampled
 
     def _local_embeddings(self, rows: torch.Tensor | None, around: list[Neighbourhood]) -> torch.Tensor:
         h_local = self.gnn.over(self.features.rows(around[0].nodes), around)
@@ -205,22 +214,25 @@ class Holder:
         self._around = [*self._around[1 - KEPT_NEIGHBOURHOODS :], (rows, around)]
         return around
 
-    def decide(self, step: Step) -> Decision:
-        """Hear the label holder's word."""
-        return Decision.decode(self.channel.receive(self.federation.label_holder, Kind.CONTROL))
+    def decide(self, moment: Moment) -> bool:
+        """Hear the label holder's word; whether it was the last."""
+        decision = Decision.decode(self.channel.receive(self.federation.label_holder, CONTROL))
+        if decision.improved:
+            self.keep_best()
+        return decision.stop
 
-    def backward(self, step: Step) -> None:
+    def backward(self, moment: Moment) -> None:
         """From the gradient of its own rows to its own weights and its part of the shared ones. Nothing leaves."""
         if self._published is None:
             return
-        gradient = self._gradient().to(self._device)
+        gradient = self._gradient(moment).to(self._device)
         published = self._published[: len(gradient)]
-        if self._recomputes(step):
-            rows = self.rows.train
+        if self._recomputes(moment):
+            rows = moment.rows.train
             if rows is None:
                 rows = rows_with_gradient(gradient)
                 gradient = gradient[rows]
-            published = self._local_embeddings(rows, self._neighbourhoods(rows, step))
+            published = self._local_embeddings(rows, self._neighbourhoods(rows, moment.step))
         self._optimiser.descend(published, gradient)
         self.features.learn()
         self._published = None
@@ -231,28 +243,28 @@ class Holder:
         self._best_release = self._released
         self._best_weights = {name: weight.clone() for name, weight in self.modules.state_dict().items()}
 
-    def restore_best(self) -> None:
+    def restore_best(self, moment: Moment) -> None:
         """Go back to them."""
         self.features.restore(self._best)
         self.modules.load_state_dict(self._best_weights)
 
-    def embed_anew(self) -> None:
+    def embed_anew(self, moment: Moment) -> None:
         """h0 of all nodes, some of them new: X' W with the trained W = a W_0 - X^T Q.
 
         Q is 0 at the new nodes, so X'^T Q' = X^T Q: the joint layer's own setup and one refresh, over more rows.
         Reveals: h0 of all nodes to the holders with edges, once more.
         """
-        self.features.set_up()
+        self._begin_jointly()
         if self.federation.settings.trained_joint_epochs:
-            self.features.prepare(refresh=True, trained=False)
+            self.refresh(moment)
 
-    def predict(self) -> None:
+    def predict(self, moment: Moment) -> None:
         """CG1 for all nodes.
 
         Reveals: h_local of all nodes to the server. Rows that were released noised with these weights before are sent
         again as they were: noise that is drawn twice protects less, and is paid for twice.
         """
-        self.features.prepare(refresh=False, trained=False)
+        self.features.prepare(trained=False)
         if not self._publishes:
             return
         with torch.no_grad():
@@ -277,6 +289,7 @@ class Holder:
             **nest("modules", copied(self.modules.state_dict())),
             **nest("optimiser", self._optimiser.state()),
             **nest("features", self.features.state()),
+            **nest("joint", {} if self.joint is None else self.joint.state()),
             **nest("best", self._best),
             **nest("best_modules", self._best_weights),
             **nest("best_release", self._best_release),
@@ -290,6 +303,8 @@ class Holder:
         self.modules.load_state_dict(part(state, "modules"))
         self._optimiser.load(part(state, "optimiser"))
         self.features.load(part(state, "features"))
+        if self.joint is not None:
+            self.joint.load(part(state, "joint"))
         self._best = {name: tensor.to(self._device) for name, tensor in part(state, "best").items()}
         self._best_weights = part(state, "best_modules")
         self._best_release = part(state, "best_release")
@@ -300,7 +315,8 @@ class Holder:
 
     def close(self) -> None:
         """End what the joint layer computes ahead."""
-        self.features.close()
+        if self.joint is not None:
+            self.joint.close()
 
 
 def _with_noised_edges(holding: Holding, publisher: Publisher) -> Holding:

@@ -5,7 +5,6 @@ of the training rows to the server, `keep` and `stop` to everyone. Labels, loss,
 """
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 
 import torch
@@ -14,51 +13,27 @@ from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import SERVER, Federation
-from vfgnn.data.holdings import Holding, Labels
-from vfgnn.messages import Kind
-from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg3_labels import OutputLayer, class_weights
+from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.metrics import METRICS, accuracy, judged, scores
 from vfgnn.model.optimisers import LocalOptimiser
+from vfgnn.parties.decision import Decision
 from vfgnn.parties.holder import Holder
-from vfgnn.parties.loop import Decision
-from vfgnn.parties.schedule import TRAIN, VAL, Rows, Step
+from vfgnn.parties.program import CONTROL, HIDDEN, HIDDEN_EVALUATED, HIDDEN_GRADIENT, ROW_ROLES
+from vfgnn.parties.steps import TRAIN, VAL, Moment, Rows, Step
 from vfgnn.privacy.input_perturbation import keep_probability
-from vfgnn.privacy.ledger import ALL, Ledger
+from vfgnn.privacy.ledger import ALL
 from vfgnn.privacy.ledger import TRAIN as TRAINING
-from vfgnn.privacy.own_mechanism import OwnMechanism
-from vfgnn.records import EpochMetrics, Outcome
+from vfgnn.records import EpochMetrics, Outcome, Result
 
 
 class LabelHolder(Holder):
     """The holder whose labels the federation learns to predict."""
 
-    def __init__(
-        self,
-        federation: Federation,
-        channel: Channel,
-        holding: Holding,
-        labels: Labels,
-        *,
-        seed: bytes,
-        own_module: OwnModule | None = None,
-        own_mechanism: OwnMechanism | None = None,
-        device: torch.device | None = None,
-        on_epoch: Callable[[EpochMetrics], None] | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        super().__init__(
-            federation,
-            channel,
-            holding,
-            seed=seed,
-            own_module=own_module,
-            own_mechanism=own_mechanism,
-            device=device,
-            ledger=ledger,
-        )
-        self._labels, self._on_epoch = labels, on_epoch
-        with randomness.initialising(randomness.derive_key(seed, "output layer")):
+    def __init__(self, federation: Federation, channel: Channel, own: HolderContribution) -> None:
+        super().__init__(federation, channel, own)
+        self._labels, self._on_epoch = own.known_labels, own.on_epoch
+        with randomness.initialising(randomness.derive_key(own.seed, "output layer")):
             self.output = self._make_output().to(self._device)
         self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
         self._history: list[EpochMetrics] = []
@@ -66,9 +41,8 @@ class LabelHolder(Holder):
         self._val_accuracy: float | None = None
         self._best_output: dict[str, torch.Tensor] = {}
         self._z: torch.Tensor | None = None
+        self._evaluated: torch.Tensor | None = None
         self._loss = 0.0  # of the epoch so far
-        self.logits: torch.Tensor | None = None
-        self.outcome: Outcome | None = None
 
     def _make_output(self) -> OutputLayer:
         federation = self.federation
@@ -76,15 +50,15 @@ class LabelHolder(Holder):
 
     def _hidden(self) -> torch.Tensor:
         """z_L of the training rows."""
-        return self.channel.receive(SERVER, Kind.HIDDEN)
+        return self.channel.receive(SERVER, HIDDEN)
 
     def _hidden_evaluated(self) -> torch.Tensor:
         """z_L of the rows that are evaluated or predicted."""
-        return self.channel.receive(SERVER, Kind.HIDDEN_EVALUATED)
+        return self.channel.receive(SERVER, HIDDEN_EVALUATED)
 
     def _return_gradient(self, gradient: torch.Tensor) -> None:
         """Reveals: dL/dz_L of the training rows to the server."""
-        self.channel.send(SERVER, Kind.HIDDEN_GRADIENT, gradient)
+        self.channel.send(SERVER, HIDDEN_GRADIENT, gradient)
 
     @cached_property
     def _y(self) -> torch.Tensor:
@@ -106,10 +80,10 @@ class LabelHolder(Holder):
         weights = class_weights(self.federation.settings, self._y[self._labels.train], self.federation.classes)
         return None if weights is None else weights.to(self._device)
 
-    def set_up(self) -> None:
+    def set_up(self, moment: Moment) -> None:
         """Noise the labels if they have to be, then as every holder."""
         _ = self._y
-        super().set_up()
+        super().set_up(moment)
 
     def _learn_rows(self) -> None:
         """Reveals: the rows that train and validate, to the server and the publishing holders (`needed` only)."""
@@ -118,27 +92,31 @@ class LabelHolder(Holder):
         roles = torch.zeros(self.federation.nodes, dtype=torch.uint8)
         roles[self._labels.train], roles[self._labels.val] = TRAIN, VAL
         for reader in self.federation.row_readers:
-            self.channel.send(reader, Kind.ROW_ROLES, roles)
+            self.channel.send(reader, ROW_ROLES, roles)
         self.rows = Rows.from_roles(roles)
 
-    def forward(self, step: Step) -> None:
+    def forward(self, moment: Moment) -> None:
         """CG1 as every holder, then receive z_L.
 
         Reveals: h_local of the step's rows to the server.
         """
-        super().forward(step)
-        if not step.last:
+        super().forward(moment)
+        if not moment.step.last:
             self._z = self._hidden().to(self._device)
+        if moment.step.evaluates:
+            self._evaluated = self._hidden_evaluated().to(self._device)
 
-    def decide(self, step: Step) -> Decision:
-        """Evaluate the weights of now on the validation rows, and lead.
+    def decide(self, moment: Moment) -> bool:
+        """Evaluate the weights of now on the validation rows, and lead; whether this was the last step.
 
         Reveals: one bit `improved` and one bit `stop`, to everyone.
         """
-        z = self._hidden_evaluated().to(self._device)
-        val = self.rows.val if self.rows.val is not None else self._labels.val
+        z, step, rows = self._evaluated, moment.step, moment.rows
+        if z is None:
+            raise RuntimeError("forward() comes first")
+        val = rows.val if rows.val is not None else self._labels.val
         with torch.no_grad():
-            logits = self.output(z if self.rows.val is not None else z[val])
+            logits = self.output(z if rows.val is not None else z[val])
         reached = accuracy(logits, self._y[val])
         chosen_by = judged(logits, self._y[val], self.federation.settings.select_by)
         improved = chosen_by > self._best_score or self._best_epoch == 0  # the first one, whatever it is
@@ -151,32 +129,35 @@ class LabelHolder(Holder):
         if decision.stop:
             self._note(step, loss=None)
         for party in self.federation.others:
-            self.channel.send(party, Kind.CONTROL, decision.encode())
-        return decision
+            self.channel.send(party, CONTROL, decision.encode())
+        if decision.improved:
+            self.keep_best()
+        self._evaluated = None
+        return decision.stop
 
-    def backward(self, step: Step) -> None:
+    def backward(self, moment: Moment) -> None:
         """CG3: the loss over the batch's training rows, a step of the output layer, then CG1 as every holder.
 
         Reveals: dL/dz_L of the training rows to the server (from which a curious server can infer labels).
         """
         if self._z is None:
             return
-        z = self._z.requires_grad_()
+        z, step, asked = self._z.requires_grad_(), moment.step, moment.rows.train
         train = self._labels.train
-        ordered = self.rows.train if self.rows.train is not None else train
+        ordered = asked if asked is not None else train
         keeps = self._label_keep_probability
-        rows = z if self.rows.train is not None else z[train]
+        rows = z if asked is not None else z[train]
         loss = self.output.loss(rows, self._y[ordered], weights=self._class_weights, keeps=keeps)
         self._output_optimiser.descend(loss)
         if z.grad is not None:
-            classes = (ALL,) if self.rows.train is None else (TRAINING,) * step.opens
+            classes = (ALL,) if asked is None else (TRAINING,) * step.opens
             gradient = self.publisher.gradient(z.grad, classes, step.number, train_rows=len(ordered))
             self._return_gradient(gradient)
         self._z = None
         self._loss = step.share * float(loss.detach()) + (0.0 if step.opens else self._loss)
         if step.closes:
             self._note(step, loss=self._loss)
-        super().backward(step)
+        super().backward(moment)
 
     @property
     def _label_keep_probability(self) -> float | None:
@@ -198,30 +179,31 @@ class LabelHolder(Holder):
         super().keep_best()
         self._best_output = {name: weight.clone() for name, weight in self.output.state_dict().items()}
 
-    def restore_best(self) -> None:
+    def restore_best(self, moment: Moment) -> None:
         """Go back to it."""
-        super().restore_best()
+        super().restore_best(moment)
         self.output.load_state_dict(self._best_output)
 
-    def predict(self) -> None:
+    def predict(self, moment: Moment) -> None:
         """Logits of all nodes and, once, the test accuracy of the epoch that validation chose. Nothing more leaves."""
-        super().predict()
+        super().predict(moment)
         with torch.no_grad():
-            self.logits = self.output(self._hidden_evaluated().to(self._device))
-        if self.outcome is None:  # a trained model has its own; labels of today may leave nothing to test
+            logits = self.output(self._hidden_evaluated().to(self._device))
+        if self.result is None:  # a trained model has its own; labels of today may leave nothing to test
             test = self._labels.test
             truth = self._labels.y[test].to(self._device)
-            self.outcome = self._outcome(scores(self.logits[test], truth))
+            self.result = Result(self._outcome(scores(logits[test], truth)))
+        self.result = Result(self.result.outcome, logits)
 
     def state(self) -> State:
         """Also the output layer, the metrics so far and, at the very end, the test accuracy."""
         rows = [[m.epoch, _number(m.loss), _number(m.val_accuracy)] for m in self._history]
         ended = (
             {}
-            if self.outcome is None
+            if self.result is None
             else {
                 "scores": torch.tensor(
-                    [_number(self.outcome.scores.get(name)) for name in METRICS], dtype=torch.float64
+                    [_number(self.result.outcome.scores.get(name)) for name in METRICS], dtype=torch.float64
                 )
             }
         )
@@ -249,7 +231,7 @@ class LabelHolder(Holder):
         self._best_epoch = int(best_epoch)
         if "scores" in state:
             known = zip(METRICS, state["scores"].tolist(), strict=True)
-            self.outcome = self._outcome({str(name): value for name, value in known if not math.isnan(value)})
+            self.result = Result(self._outcome({str(name): value for name, value in known if not math.isnan(value)}))
 
     def _outcome(self, test_scores: dict[str, float]) -> Outcome:
         return Outcome(

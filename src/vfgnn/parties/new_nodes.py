@@ -12,8 +12,8 @@ from vfgnn.checkpoint import State
 from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError
 
-BY_NODE = ("features/layer/momentum/q", "features/layer/momentum/n")
-REFRESHES = ("features/layer/refreshes", "refreshes")  # a holder's and the dealer's
+BY_NODE = ("joint/momentum/q", "joint/momentum/n")
+REFRESHES = ("joint/refreshes", "refreshes")  # a holder's and the dealer's
 OUTDATED = ("features/h0", "best/")  # of the nodes that there were
 
 

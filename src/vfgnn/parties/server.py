@@ -11,32 +11,34 @@ from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import Federation
-from vfgnn.messages import Kind
-from vfgnn.model.cg2_server import OwnCombine, ReleaseAverage, ServerNetwork
-from vfgnn.model.optimisers import LocalOptimiser
-from vfgnn.parties.loop import Decision, rows_with_gradient
-from vfgnn.parties.schedule import Rows, Step
+from vfgnn.contribution import Contribution
+from vfgnn.model.cg2_server import ReleaseAverage, ServerNetwork
+from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
+from vfgnn.parties.decision import Decision
+from vfgnn.parties.program import (
+    CONTROL,
+    HIDDEN,
+    HIDDEN_EVALUATED,
+    HIDDEN_GRADIENT,
+    LOCAL_EMBEDDINGS,
+    LOCAL_GRADIENT,
+    ROW_ROLES,
+)
+from vfgnn.parties.steps import Moment, Rows
 
 
 class Server:
     """The semi-honest party in the middle."""
 
-    def __init__(
-        self,
-        federation: Federation,
-        channel: Channel,
-        *,
-        seed: bytes,
-        own_combine: OwnCombine | None = None,
-        device: torch.device | None = None,
-    ) -> None:
+    result = None  # it learns no prediction
+
+    def __init__(self, federation: Federation, channel: Channel, own: Contribution) -> None:
         self.federation, self.channel = federation, channel
         self.rows = Rows.everything(federation.nodes)
-        self.pair_counts: dict[str, int] = {}
-        self._device = device or torch.device("cpu")
-        self._dropout = randomness.generator(seed, "dropout")
-        with randomness.initialising(seed):
-            network = ServerNetwork(federation.settings, len(federation.publishers), own_combine)
+        self._device = own.device
+        self._dropout = randomness.generator(own.seed, "dropout")
+        with randomness.initialising(own.seed):
+            network = ServerNetwork(federation.settings, len(federation.publishers), own.combine)
         self.network = network.to(self._device)
         self._optimiser = LocalOptimiser(self.network.parameters(), federation.settings)
         self._best: dict[str, torch.Tensor] = {}
@@ -51,54 +53,57 @@ class Server:
         shape = (len(self.federation.publishers), self.federation.nodes, settings.dim)
         return ReleaseAverage(memory, shape, settings.dtype, self._device) if memory else None
 
-    def set_up(self) -> None:
+    @property
+    def known(self) -> Moment:
+        """All rows, until the label holder has announced which ones train and validate."""
+        return Moment(self.rows)
+
+    def set_up(self, moment: Moment) -> None:
         """Hear which rows train and which validate."""
         if self.federation.settings.publish == "needed":
-            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, Kind.ROW_ROLES))
+            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, ROW_ROLES))
 
-    def exchange_edges(self) -> None:
-        """Nothing: edges, noised or not, are among the holders."""
-
-    def embed_anew(self) -> None:
-        """Nothing: h0 is among the holders."""
-
-    def forward(self, step: Step) -> None:
+    def forward(self, moment: Moment) -> None:
         """CG2 with dropout for the training rows, without it for the validation rows.
 
         Reveals: z_L of these rows to the label holder.
         """
+        step, train_count = moment.step, moment.rows.train_count
         rows = self._receive_rows()  # [holders, rows, d]
         if self._average is not None:
-            numbers = self.rows.published(step)
+            numbers = moment.rows.published(step)
             rows = self._average.add(torch.arange(self.federation.nodes) if numbers is None else numbers, rows)
         if not step.last:
-            self._received = rows[:, : self.rows.train_count]
-            self._kept = self.network.draw_dropout(self.rows.train_count, self._dropout)
+            self._received = rows[:, :train_count]
+            self._kept = self.network.draw_dropout(train_count, self._dropout)
             with torch.no_grad():
                 z = self.network(self._received, self._kept)
-            self.channel.send(self.federation.label_holder, Kind.HIDDEN, z)
+            self.channel.send(self.federation.label_holder, HIDDEN, z)
         if step.evaluates:
-            self._send_evaluated(rows[:, rows.shape[1] - self.rows.val_count :])
+            self._send_evaluated(rows[:, rows.shape[1] - moment.rows.val_count :])
 
     def _receive_rows(self) -> torch.Tensor:
         holders = self.federation.publishers
-        return torch.stack([self.channel.receive(holder, Kind.LOCAL_EMBEDDINGS).to(self._device) for holder in holders])
+        return torch.stack([self.channel.receive(holder, LOCAL_EMBEDDINGS).to(self._device) for holder in holders])
 
     def _send_evaluated(self, rows: torch.Tensor) -> None:
         with torch.no_grad():
             z = self.network(rows, [])
-        self.channel.send(self.federation.label_holder, Kind.HIDDEN_EVALUATED, z)
+        self.channel.send(self.federation.label_holder, HIDDEN_EVALUATED, z)
 
-    def decide(self, step: Step) -> Decision:
-        """Hear the label holder's word."""
-        return Decision.decode(self.channel.receive(self.federation.label_holder, Kind.CONTROL))
+    def decide(self, moment: Moment) -> bool:
+        """Hear the label holder's word; whether it was the last."""
+        decision = Decision.decode(self.channel.receive(self.federation.label_holder, CONTROL))
+        if decision.improved:
+            self.keep_best()
+        return decision.stop
 
-    def backward(self, step: Step) -> None:
+    def backward(self, moment: Moment) -> None:
         """From dL/dz_L to its own weights and to the holders' rows.
 
         Reveals: to each holder, the gradient of its own rows.
         """
-        gradient = self.channel.receive(self.federation.label_holder, Kind.HIDDEN_GRADIENT).to(self._device)
+        gradient = self.channel.receive(self.federation.label_holder, HIDDEN_GRADIENT).to(self._device)
         if self._received is None:
             return
         # With `publish = "all"` few rows have a gradient: only these are worth remembering, so they are computed again.
@@ -110,7 +115,7 @@ class Server:
         for i, holder in enumerate(self.federation.publishers):
             own = torch.zeros_like(self._received[i])
             own[rows] = reached[i]
-            self.channel.send(holder, Kind.LOCAL_GRADIENT, own)
+            self.channel.send(holder, LOCAL_GRADIENT, own)
         self._received = None
 
     def keep_best(self) -> None:
@@ -118,13 +123,13 @@ class Server:
         self._best = {name: weight.clone() for name, weight in self.network.state_dict().items()}
         self._best_average = {} if self._average is None else self._average.state()
 
-    def restore_best(self) -> None:
+    def restore_best(self, moment: Moment) -> None:
         """Go back to them."""
         self.network.load_state_dict(self._best)
         if self._average is not None:
             self._average.load(self._best_average)
 
-    def predict(self) -> None:
+    def predict(self, moment: Moment) -> None:
         """CG2 for all nodes.
 
         Reveals: z_L of all nodes to the label holder.

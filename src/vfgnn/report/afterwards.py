@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vfgnn.files import FederationFile
-from vfgnn.messages import Kind
+from vfgnn.program import PASS
 from vfgnn.report import charts
 from vfgnn.report.audit import Audit, audit, disagreements
 from vfgnn.report.html import escape as _
 from vfgnn.report.html import table_of
-from vfgnn.run.aligning import kinds
+from vfgnn.run.programs import of_model
 from vfgnn.run.trained import PREDICTIONS, SERVING
 
 COMMANDS = {PREDICTIONS: "predict", SERVING: "serve"}
@@ -22,12 +22,11 @@ HEADINGS = ("party", "command", "began, UTC", "passes", "messages", "bytes", "ou
 
 def afterwards(folders: Mapping[str, Path], file: FederationFile) -> str:
     """By party; nothing if the model was never asked again."""
-    federation, rows = file.federation("report"), []
+    programs, rows = of_model(file), []
     logs = {party: _logs(folder) for party, folder in folders.items()}
     for party, found in logs.items():
         for log in found:
-            certificate, alignment = file.parties[party].certificate, kinds(file, federation)
-            one = audit(log, party, federation, certificate, alignment, trained=True)
+            one = audit(log, party, programs, file.parties[party].certificate)
             command = COMMANDS[log.parent.name]
             outside = f'<span class="{"bad" if one.outside else "good"}">{one.outside}</span>'
             size = charts.size(sum(line.bytes for line in one.lines))
@@ -59,5 +58,5 @@ def _logs(folder: Path) -> list[Path]:
 
 def _passes(one: Audit, command: str) -> int:
     """A service's parties are told of each pass; a prediction is one."""
-    told = [line.messages for line in one.lines if line.kind == Kind.PASS]
+    told = [line.messages for line in one.lines if line.kind == PASS]
     return max(told, default=int(command == "predict" and one.entries > 0))

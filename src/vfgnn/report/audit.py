@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from vfgnn.chain import FIRST
-from vfgnn.config import Federation
 from vfgnn.errors import LogRefused
 from vfgnn.message_log import read_entries, seal_path
-from vfgnn.messages import Declared, Kind
-from vfgnn.parties import schedule
+from vfgnn.program import Program
 from vfgnn.transport import certificates
 
 Told = tuple[str, str, str, int | None, str]
@@ -47,21 +46,11 @@ class Audit:
         return sum(line.messages for line in self.lines if not line.declared)
 
 
-def audit(
-    folder: Path,
-    party: str,
-    federation: Federation,
-    certificate: str | None,
-    alignment: Iterable[tuple[Kind, str, str]] = (),
-    *,
-    trained: bool = False,
-) -> Audit:
-    """Read and check one party's log; an altered one is refused.
-
-    `alignment`: what may be sent to align the nodes; `trained`: the log is of what came after training.
-    """
-    declared = _declared_afterwards(federation) if trained else _declared(federation)
-    declared |= {(sender, receiver, str(kind)) for kind, sender, receiver in alignment}
+def audit(folder: Path, party: str, programs: Iterable[Program[Any]], certificate: str | None) -> Audit:
+    """Read one party's log and check it against what its programs may send; an altered one is refused."""
+    declared = {
+        (message.sender, message.receiver, str(message.kind)) for program in programs for message in program.messages()
+    }
     counts, sizes = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     starts, began, head = set[str](), None, FIRST
     for entry in read_entries(folder / "messages.jsonl"):
@@ -78,31 +67,6 @@ def audit(
         sealed=_seal(folder, counts.total(), head, certificate),
         lines=tuple(Line(*link, link in declared, counts[link], sizes[link]) for link in sorted(counts)),
     )
-
-
-def _declared(federation: Federation) -> set[tuple[str, str, str]]:
-    """All kinds of message of a training run, and on which link."""
-    rows = schedule.Rows.everything(federation.nodes)
-    step = schedule.Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
-    everything = [
-        *schedule.setup_messages(federation),
-        *schedule.edge_messages(federation, dict.fromkeys(federation.holder_names, 0)),
-        *schedule.forward_messages(federation, step, rows),
-        *schedule.backward_messages(federation, rows),
-        *schedule.predict_messages(federation),
-        *schedule.end_messages(federation),
-    ]
-    return _links_of(everything)
-
-
-def _declared_afterwards(federation: Federation) -> set[tuple[str, str, str]]:
-    """The same of a pass with the trained model."""
-    new_nodes = schedule.new_node_messages(federation) if federation.collaborative else []
-    return _links_of([*schedule.pass_messages(federation), *new_nodes, *schedule.predict_messages(federation)])
-
-
-def _links_of(messages: Iterable[Declared]) -> set[tuple[str, str, str]]:
-    return {(message.sender, message.receiver, str(message.kind)) for message in messages}
 
 
 def _seal(folder: Path, entries: int, head: str, listed: str | None) -> str:

@@ -18,7 +18,7 @@ from vfgnn.report.afterwards import afterwards, both_ends
 from vfgnn.report.audit import Audit, audit, disagreements
 from vfgnn.report.html import escape as _
 from vfgnn.report.html import page_of, table_of
-from vfgnn.run.aligning import kinds
+from vfgnn.run.programs import of_run
 
 LEAKS = resources.files("vfgnn.report") / "leaks.json"  # of a benchmark graph: tools/measure_leaks.py writes it
 
@@ -58,9 +58,9 @@ def make_page(folders: Sequence[Path]) -> str:
     kept = [Kept.read(folder) for folder in folders]
     if len({(one.about["run"], one.file.digest) for one in kept}) != 1:
         raise DataError("folders of different runs", expected="run folders of the parties of one run")
-    federation = kept[0].file.federation("report")
+    programs = of_run(kept[0].file)
     audits = [
-        audit(one.folder, one.party, federation, one.file.parties[one.party].certificate, kinds(one.file, federation))
+        audit(one.folder, one.party, programs, one.file.parties[one.party].certificate)
         for one in kept
         if (one.folder / "messages.jsonl").is_file()
     ]

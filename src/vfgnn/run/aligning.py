@@ -12,47 +12,26 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from vfgnn.alignment import schedule
 from vfgnn.channel import Channel
-from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.config import DEALER, SERVER
 from vfgnn.errors import CheckpointRefused, ConfigError
-from vfgnn.files import Alignment, FederationFile
-from vfgnn.messages import Kind
+from vfgnn.files import FederationFile
 from vfgnn.run.own_data import OwnData
+from vfgnn.run.programs import alignment_of, plan_of
 
 KEPT = "alignment.safetensors"
 
 
-def align(file: FederationFile, name: str, channel: Channel, data: OwnData) -> tuple[int, torch.Tensor]:
+def align(file: FederationFile, channel: Channel, data: OwnData) -> tuple[int, torch.Tensor]:
     """This party's part: the number of nodes and, at a holder, the rows of its own table in the common order."""
-    from vfgnn.alignment.align import align_holder, align_server, wait_for_count
+    from vfgnn.alignment.align import align as follow
 
-    how, federation = _how(file), file.federation("alignment")
-    holders, label_holder, others = federation.holder_names, federation.label_holder, federation.others
-    nothing = torch.empty(0, dtype=torch.int64)
-    if name in (SERVER, DEALER):
-        wait = align_server if name == SERVER else wait_for_count
-        nodes = wait(
-            channel,
-            method=how.method,
-            holders=holders,
-            label_holder=label_holder,
-            others=others,
-            max_ids=how.max_ids,
-        )
-        return nodes, nothing
-    if data.tables is None:
+    holds = channel.party not in (SERVER, DEALER)
+    if holds and data.tables is None:
         raise ConfigError("a holder without tables", expected="[data] nodes = ... in party.toml")
-    aligned = align_holder(
-        channel,
-        method=how.method,
-        holders=holders,
-        label_holder=label_holder,
-        others=others,
-        ids=data.tables.nodes.ids,
-        max_ids=how.max_ids,
-    )
-    return len(aligned.rows), aligned.rows
+    ids = None if data.tables is None else data.tables.nodes.ids
+    aligned = follow(channel, plan_of(file, file.federation("alignment")), ids)
+    return aligned.nodes, aligned.rows
 
 
 def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) -> None:
@@ -121,36 +100,4 @@ def over(file: FederationFile, data: OwnData, rows: torch.Tensor, *, trained: bo
     """A holder's data over the common nodes, for training or for a trained model; everyone else's nothing."""
     if data.tables is None:
         return data
-    return data.tables.aligned(rows, local_neighbours=_how(file).keep_local_neighbours, trained=trained)
-
-
-def links(file: FederationFile) -> dict[tuple[str, str], tuple[int, int]]:
-    """Every directed link of the alignment: the most messages at a time, and the bytes of the largest."""
-    if file.alignment is None:
-        return {}
-    federation = file.federation("links")
-    return schedule.links(
-        method=file.alignment.method,
-        holders=federation.holder_names,
-        label_holder=federation.label_holder,
-        others=federation.others,
-        max_ids=file.alignment.max_ids,
-    )
-
-
-def kinds(file: FederationFile, federation: Federation) -> set[tuple[Kind, str, str]]:
-    """All that may ever be sent to align nodes: kind, sender, receiver."""
-    if file.alignment is None:
-        return set()
-    return schedule.kinds(
-        method=file.alignment.method,
-        holders=federation.holder_names,
-        label_holder=federation.label_holder,
-        others=federation.others,
-    )
-
-
-def _how(file: FederationFile) -> Alignment:
-    if file.alignment is None:
-        raise ConfigError("no alignment", expected="[alignment] in the federation file")
-    return file.alignment
+    return data.tables.aligned(rows, local_neighbours=alignment_of(file).keep_local_neighbours, trained=trained)

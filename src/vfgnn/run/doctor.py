@@ -17,7 +17,8 @@ from websockets.asyncio.connection import Connection
 from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.run.own_data import load_data
-from vfgnn.run.party import capacities
+from vfgnn.run.programs import of_run
+from vfgnn.run.session import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint, NotThere
 from vfgnn.transport.wire import Hello, highest_common
@@ -167,7 +168,7 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
     except ConfigError as error:
         findings.append(_fault("port", error))
     deadline = time.monotonic() + wait_s
-    peers = list(capacities(file, me))
+    peers = list(capacities(me, of_run(file)))
     findings += await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
     await asyncio.sleep(max(0.0, deadline - time.monotonic()))  # others may still want to ask
     if server is not None:

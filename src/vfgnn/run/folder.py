@@ -11,6 +11,7 @@ log.jsonl       events
 import json
 import resource
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,10 +98,10 @@ class RunFolder:
         """Something for run.json, written at the end."""
         self._about[key] = value
 
-    def end(self, traffic: Traffic, *, outcome: Outcome | None, error: str | None) -> None:
+    def end(self, traffic: Traffic, *, revealed: Mapping[str, int], outcome: Outcome | None, error: str | None) -> None:
         """How it ended, and what crossed each link: in all starts of the run, by its message log.
 
-        Seconds waited are those of this process.
+        Seconds waited, and the values that were opened from shares (`revealed`, by kind), are those of this process.
         """
         traffic = _all_starts(self.messages, traffic)
         write_json(
@@ -115,6 +116,7 @@ class RunFolder:
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": time.perf_counter() - self._began,
             "peak_bytes": peak_bytes(),
+            "revealed": dict(revealed),
         }
         if error is not None:
             self._about["error"] = error

@@ -4,14 +4,12 @@ Never from a public file: that would make a counterparty's machine run code.
 """
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from vfgnn.config import DEALER, SERVER
+from vfgnn.contribution import Own
 from vfgnn.errors import ConfigError
 
-Own = Callable[..., Any]
 EXPECTED = "package.module:Class"
 
 

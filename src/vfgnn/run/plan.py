@@ -9,19 +9,20 @@ plus the latency, and a receiver's clock is never earlier than what it has recei
 import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import torch
 
-from vfgnn.channel import InMemoryNetwork
 from vfgnn.config import DEALER, SERVER, Federation
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Declared, total_bytes
-from vfgnn.parties import schedule
-from vfgnn.parties.schedule import Rows
+from vfgnn.parties.program import training
+from vfgnn.parties.steps import Moment, Rows
+from vfgnn.program import Phase, Program, Repeated
 from vfgnn.run.own_data import OwnData
 from vfgnn.run.simulate import build
+from vfgnn.transport.memory import InMemoryNetwork
 
 WARM_UP, TIMED = 2, 4  # steps with the joint layer, then as many without it
 CPU_S_PER_BYTE = 3e-9  # TLS, WebSocket and the message log, at each end
@@ -78,6 +79,16 @@ class PaperNetwork(InMemoryNetwork):
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Payload bytes on all links."""
+
+    setup: int
+    epoch: int
+    frozen_epoch: int  # with the joint layer frozen
+    predict: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """What `vfgnn run --dry-run` prints and writes."""
 
@@ -102,14 +113,14 @@ def plan(federation: Federation, *, bandwidth_mbit_s: float, latency_ms: float, 
     network = PaperNetwork(bits_per_s=bandwidth_mbit_s * 1e6, latency_s=latency_ms / 1e3, scale=scale)
     ticks, rounds = _rehearse(federation, network, nodes, train_rows=train_rows, val_rows=val_rows)
     trained, frozen = _between(ticks[: WARM_UP + TIMED]), _between(ticks[WARM_UP + TIMED :])
-    size_setup, size_epoch, size_frozen, size_predict = _sizes(federation, train_rows, val_rows)
+    size = sizes(training(federation), federation, train_rows, val_rows)
     return Plan(
         bandwidth_mbit_s=bandwidth_mbit_s,
         latency_ms=latency_ms,
-        bytes_setup=size_setup,
-        bytes_per_epoch=size_epoch,
-        bytes_per_frozen_epoch=size_frozen,
-        bytes_predict=size_predict,
+        bytes_setup=size.setup,
+        bytes_per_epoch=size.epoch,
+        bytes_per_frozen_epoch=size.frozen_epoch,
+        bytes_predict=size.predict,
         rounds_per_epoch=rounds[WARM_UP + 1] - rounds[WARM_UP],
         setup_s=max(0.0, ticks[0] - trained),
         seconds_per_epoch=trained,
@@ -168,20 +179,26 @@ def _between(ticks: Sequence[float]) -> float:
     return median(after - before for before, after in zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False))
 
 
-def _sizes(federation: Federation, train_rows: int, val_rows: int) -> tuple[int, int, int, int]:
-    """Payload bytes on all links: setup, an epoch, an epoch with the joint layer frozen, prediction."""
+def sizes(program: Program[Moment], federation: Federation, train_rows: int, val_rows: int) -> Sizes:
+    """Payload bytes on all links, from the program's table."""
     rows = Rows.everything(federation.nodes)
     if federation.settings.publish == "needed":
         rows = Rows(torch.arange(train_rows), torch.arange(val_rows), federation.nodes)
-    step = schedule.Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
-    frozen = schedule.Step(1, refresh=False, trains_joint=False, evaluates=True, last=False)
-    back = schedule.backward_messages(federation, rows)
-    return (
-        total_bytes(schedule.setup_messages(federation)),
-        total_bytes(schedule.forward_messages(federation, step, rows) + back),
-        total_bytes(schedule.forward_messages(federation, frozen, rows) + back),
-        total_bytes(schedule.predict_messages(federation)),
+    moment = replace(program.largest, rows=rows)
+    frozen = replace(moment, step=replace(moment.step, refresh=False, trains_joint=False))
+    steps = [row for row in program.table if isinstance(row, Repeated)]
+    at = program.table.index(steps[0])
+    return Sizes(
+        setup=_bytes(program.table[:at], moment),
+        epoch=_bytes(steps, moment),
+        frozen_epoch=_bytes(steps, frozen),
+        predict=_bytes(program.table[at + 1 :], moment),
     )
+
+
+def _bytes(rows: Sequence[Phase[Moment] | Repeated[Moment]], moment: Moment) -> int:
+    phases = [phase for row in rows for phase in ((row,) if isinstance(row, Phase) else row.phases)]
+    return sum(total_bytes(phase.messages(moment)) for phase in phases if phase.when(moment))
 
 
 def memory(federation: Federation) -> dict[str, int]:

@@ -11,14 +11,14 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from vfgnn import logs
-from vfgnn.channel import Channel
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.run.own_data import columns_of
-from vfgnn.run.party import capacities, seal
+from vfgnn.run.party import seal
+from vfgnn.run.programs import of_model
+from vfgnn.run.session import NetworkSession
 from vfgnn.run.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
-from vfgnn.transport.network import Network
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,10 @@ class Predictor:
         """Reveals: what `TrainedParty.ask` does."""
         trained = model.load()  # before anything is sent: what cannot be read is refused at home
         endpoint = model.endpoint("predict --new-nodes" if self.new_nodes else "predict")
-        network = Network(endpoint, capacities(self.file, self.party.name), on_event=logs.event)
-        try:
-            start = network.open(wait_s=self.file.patience.start_s)
+        session = NetworkSession(endpoint, of_model(self.file), log=log)
+        with session.met(wait_s=self.file.patience.start_s) as start:
             model.refuse_other(start)
-            channel = Channel(self.party.name, network, log=log, start=start.start)
-            found = model.ask(channel, trained, run=start.start, new_nodes=self.new_nodes)
-            network.close()
-        except BaseException as error:
-            network.close(error)
-            raise
-        return found
+            return model.ask(session.channel, trained, run=start.start, new_nodes=self.new_nodes)
 
 
 def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:

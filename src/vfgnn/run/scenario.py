@@ -12,11 +12,13 @@ from torch_geometric.data import Data
 
 from vfgnn import randomness
 from vfgnn.config import Federation, HolderShape, Preset, Settings, make_federation
+from vfgnn.contribution import Own
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit, holder_names
 from vfgnn.errors import ConfigError
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.leak_meter import LeakMeter, meter
+from vfgnn.parties.program import training
 from vfgnn.privacy.input_perturbation import pairs_of
 from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.publishing import RowNoise, own_row_mechanism
@@ -24,7 +26,7 @@ from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
 from vfgnn.run import federation as notebook
 from vfgnn.run.device import choose_device
-from vfgnn.run.module import Own, OwnCode, chosen, load_module
+from vfgnn.run.module import OwnCode, chosen, load_module
 
 Hear = Callable[[str], Callable[[EpochMetrics], None]]
 
@@ -211,7 +213,7 @@ class Scenario:
             joint=joint,
             logits=logits,
             seconds_per_epoch=seconds / epochs,
-            bytes_per_epoch=traffic.bytes_in("forward", "backward") // epochs,
+            bytes_per_epoch=traffic.bytes_in(*training(federation).repeated) // epochs,
             revealed_dimensions=federation.revealed_dimensions(outcome.history[-1].epoch),
             leak_meters=self._leak_meters(federation, outcome),
             settings=self.settings,

@@ -8,29 +8,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
-from vfgnn import randomness
-from vfgnn.channel import InMemoryNetwork
-from vfgnn.config import DEALER, SERVER, Federation, Settings
+from vfgnn.config import SERVER, Federation, Settings
+from vfgnn.contribution import Contribution
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import ConfigError
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg2_server import OwnCombine
-from vfgnn.parties import loop
-from vfgnn.parties.dealer import Dealer
+from vfgnn.model.contribution import HolderContribution
 from vfgnn.parties.holder import Holder
-from vfgnn.parties.label_holder import LabelHolder
 from vfgnn.parties.new_nodes import over_more_nodes
-from vfgnn.parties.server import Server
+from vfgnn.parties.program import prediction, training
+from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
-from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, leaving
+from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
 from vfgnn.run import federation as notebook
 from vfgnn.run.module import OwnCode
+from vfgnn.run.roles import AnyRole, Protocol, known_seed, make_role
 from vfgnn.run.scenario import Scenario, SimulationResult, federation_of
+from vfgnn.run.session import Session
+from vfgnn.transport.memory import InMemoryNetwork
 
 IN_ONE_PROCESS: dict[str, object] = {"joint_layer": "insecure_clear"}
 """What simulations and experiments change in a preset: one process has everything, so masks would protect nothing, and
@@ -42,32 +45,65 @@ class SimulatedFederation:
     """The parties of one simulation, ready to run."""
 
     federation: Federation
-    holders: tuple[Holder, ...]
-    label_holder: LabelHolder
-    server: Server
-    dealer: Dealer | None
+    parties: dict[str, AnyRole]
+    sessions: dict[str, Session]
     network: InMemoryNetwork
+    program: Program[Any]
 
     @property
-    def parties(self) -> dict[str, loop.Party]:
-        """All parties by name."""
-        middle: dict[str, loop.Party] = {SERVER: self.server}
-        if self.dealer is not None:
-            middle[DEALER] = self.dealer
-        return {**middle, **{holder.channel.party: holder for holder in self.holders}}
+    def label_holder(self) -> AnyRole:
+        """The party that leads, and alone has a result."""
+        return self.parties[self.federation.label_holder]
 
     def train(self) -> Outcome:
-        """Run every party's loop to its end."""
-        self.run({name: partial(loop.train, party) for name, party in self.parties.items()})
-        if self.label_holder.outcome is None:
-            raise ConfigError("the label holder has no outcome")
-        return self.label_holder.outcome
+        """Let every party follow the program to its end."""
+        self.carry_out(self.program, leaving(self.program.parties, self.program.leader))
+        return self.result.outcome
 
-    def run(self, work: Mapping[str, Callable[[], object]]) -> None:
-        """Run all parties at once: the holders share the cores among them, the server works while they wait."""
-        cores = torch.get_num_threads()
-        share = {holder.channel.party: max(1, cores // len(self.holders)) for holder in self.holders}
+    @property
+    def result(self) -> Result:
+        """What the label holder has learnt."""
+        found = self.label_holder.result
+        if found is None:
+            raise ConfigError("the label holder has no result")
+        return found
+
+    @property
+    def holders(self) -> tuple[AnyRole, ...]:
+        """In their common order."""
+        return tuple(self.parties[name] for name in self.federation.holder_names)
+
+    def carry_out(
+        self,
+        program: Program[Any],
+        goodbye: Program[NoSizes] | None = None,
+        *,
+        begin: int = 0,
+        watches: Mapping[str, Watch] | None = None,
+    ) -> None:
+        """All parties at once: the holders share the cores among them, the server works while they wait.
+
+        `begin`: the step whose state all have loaded; `watches`: who hears of a party's steps.
+        """
+        cores, holders = torch.get_num_threads(), self.federation.holder_names
+        share = {name: max(1, cores // len(holders)) for name in holders}
+        heard = watches or {}
+        work = {
+            name: partial(self._follow, name, program, goodbye, begin, heard.get(name, NOBODY)) for name in self.parties
+        }
         self.network.run(work, cores={SERVER: cores, **share})
+
+    def _follow(
+        self, name: str, program: Program[Any], goodbye: Program[NoSizes] | None, begin: int, watch: Watch
+    ) -> None:
+        role, session = self.parties[name], self.sessions[name]
+        try:
+            with session.met():
+                carry_out(program, role, begin=begin, watch=watch)
+                if goodbye is not None:
+                    carry_out(goodbye, Follower(session.channel, goodbye))
+        finally:
+            role.close()
 
     @property
     def traffic(self) -> Traffic:
@@ -92,40 +128,54 @@ def build(
     network: InMemoryNetwork | None = None,
     names: Sequence[str] | None = None,
 ) -> SimulatedFederation:
-    """Make the parties; the first holder has the labels. `seed` is public here, so nothing is secret."""
+    """The paper's protocol; the first holder has the labels. `seed` is public here, so nothing is secret."""
     federation = federation_of(holdings, labels, settings, names)
-    names = federation.holder_names
-    network, code = network or InMemoryNetwork(), code or OwnCode()
-
-    def seed_of(party: str) -> bytes:
-        return randomness.derive_key(randomness.insecure_seed(seed), "party", party)
-
-    label_holder = LabelHolder(
+    return assemble(
         federation,
-        network.channel(names[0]),
-        holdings[0],
+        holdings,
         labels,
-        seed=seed_of(names[0]),
-        own_module=code.gnn,
-        own_mechanism=code.mechanism,
+        training(federation),
+        seed=seed,
+        code=code,
         device=device,
         on_epoch=on_epoch,
+        network=network,
     )
-    others = [
-        Holder(
-            federation,
-            network.channel(name),
-            holding,
-            seed=seed_of(name),
-            own_module=code.gnn,
-            own_mechanism=code.mechanism,
-            device=device,
-        )
-        for name, holding in zip(names[1:], holdings[1:], strict=True)
-    ]
-    server = Server(federation, network.channel(SERVER), seed=seed_of(SERVER), own_combine=code.combine, device=device)
-    dealer = Dealer(federation, network.channel(DEALER), seed=seed_of(DEALER)) if federation.dealt else None
-    return SimulatedFederation(federation, (label_holder, *others), label_holder, server, dealer, network)
+
+
+def assemble(
+    federation: Federation,
+    holdings: Sequence[Holding],
+    labels: Labels,
+    program: Program[Any],
+    *,
+    seed: int,
+    protocol: Protocol = "split",
+    code: OwnCode | None = None,
+    device: torch.device | None = None,
+    on_epoch: Callable[[EpochMetrics], None] | None = None,
+    network: InMemoryNetwork | None = None,
+) -> SimulatedFederation:
+    """Make the parties of a program, each with a session over memory."""
+    network, code = network or InMemoryNetwork(), code or OwnCode()
+    held = dict(zip(federation.holder_names, holdings, strict=True))
+    sessions = {name: Session(name, network.transport(name)) for name in program.parties}
+    parties: dict[str, AnyRole] = {}
+    for name, session in sessions.items():
+        drawn, place, leads = known_seed(seed, name), device or torch.device("cpu"), name == program.leader
+        own = Contribution(seed=drawn, device=place, combine=code.combine)
+        if name in held:
+            own = HolderContribution(
+                seed=drawn,
+                device=place,
+                holding=held[name],
+                labels=labels if leads else None,
+                gnn=code.gnn,
+                mechanism=code.mechanism,
+                on_epoch=on_epoch if leads else None,
+            )
+        parties[name] = make_role(federation, session.channel, own, protocol=protocol)
+    return SimulatedFederation(federation, parties, sessions, network, program)
 
 
 def predict_new_nodes(
@@ -142,12 +192,15 @@ def predict_new_nodes(
     states = {name: party.state() for name, party in trained.parties.items()}
     for name, party in now.parties.items():
         party.load(over_more_nodes(states[name], places, now.federation))
-    now.run({name: partial(loop.predict, party, new_nodes=True) for name, party in now.parties.items()})
-    for party in now.parties.values():
-        party.close()
-    if now.label_holder.logits is None:
+    now.carry_out(prediction(now.federation, new_nodes=True))
+    if now.result.logits is None:
         raise ConfigError("the label holder has no logits")
-    return now.label_holder.logits
+    return now.result.logits
+
+
+def ledger_of(holder: object) -> Sequence[Release] | None:
+    """What a holder has spent in this process."""
+    return holder.publisher.ledger.releases if isinstance(holder, Holder) else None
 
 
 def simulate(
@@ -209,7 +262,7 @@ def simulate(
     outcome = federation.train()
     seconds = time.perf_counter() - began
     isolated, joint = scenario.compare(hear) if compare else ({}, None)
-    logits = federation.label_holder.logits
+    logits = federation.result.logits
     return scenario.result(
         outcome,
         federation.federation,
@@ -218,5 +271,5 @@ def simulate(
         joint=joint,
         seconds=seconds,
         logits=torch.empty(0) if logits is None else logits.cpu(),
-        spent=federation.label_holder.publisher.ledger.releases,
+        spent=ledger_of(federation.label_holder),
     )

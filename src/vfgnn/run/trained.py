@@ -23,7 +23,6 @@ from vfgnn.checkpoint import Checkpoints, State, copied, part
 from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
-from vfgnn.parties import loop, schedule
 from vfgnn.parties.new_nodes import (
     in_trained_order,
     over_more_nodes,
@@ -32,12 +31,15 @@ from vfgnn.parties.new_nodes import (
     refuse_unfit,
     with_releases,
 )
+from vfgnn.parties.program import prediction
+from vfgnn.parties.steps import end_step
 from vfgnn.privacy.ledger import Ledger
+from vfgnn.program import carry_out
 from vfgnn.run import aligning
 from vfgnn.run.folder import hold
 from vfgnn.run.own_data import OwnData, load_data
-from vfgnn.run.party import make_party
 from vfgnn.run.released import Released
+from vfgnn.run.roles import AnyRole, contribution_of, make_role
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.wire import Start
 
@@ -80,7 +82,7 @@ class TrainedParty:
     def __init__(self, file: FederationFile, party: PartyFile) -> None:
         self.file, self.party = file, party
         federation = file.federation("asked again")
-        self._end = schedule.end_step(federation)
+        self._end = end_step(federation)
         self._kept = Checkpoints(
             party.run_folder / "checkpoints", party=party.name, federation=federation.digest, scheduled=[self._end]
         )
@@ -131,18 +133,19 @@ class TrainedParty:
         federation = self.file.federation(run, now.nodes)
         if new_nodes:
             state = with_releases(state, self._released.of(now.ids))
-        made = make_party(federation, self.party, channel, now.data, lambda metrics: None, self._ledger)
+        own = contribution_of(self.party, federation, now.data, ledger=self._ledger)
+        made = make_role(federation, channel, own)
         try:
             made.load(state)
-            loop.predict(made, new_nodes=new_nodes)
+            carry_out(prediction(federation, new_nodes=new_nodes), made)
         finally:
             made.close()
             if self._ledger is not None and new_nodes:
                 self._keep_released(made, now, trained)
-        logits: torch.Tensor | None = getattr(made, "logits", None)  # the label holder's
-        return None if logits is None else self._predictions(logits, now)
+        result = made.result  # the label holder's
+        return None if result is None or result.logits is None else self._predictions(result.logits, now)
 
-    def _keep_released(self, made: loop.Party, now: "Nodes", trained: "Nodes") -> None:
+    def _keep_released(self, made: AnyRole, now: "Nodes", trained: "Nodes") -> None:
         """So that another pass sends the same noise of new nodes again, and pays nothing."""
         released, ids, known = part(made.state(), "best_release"), now.ids, set(trained.ids)
         if released and ids:
@@ -190,7 +193,7 @@ class Nodes:
 
     def aligned_anew(self, file: FederationFile, channel: Channel) -> "Nodes":
         """With the ids that all holders have now. Reveals: what an alignment reveals (alignment/)."""
-        nodes, rows = aligning.align(file, channel.party, channel, self.data)
+        nodes, rows = aligning.align(file, channel, self.data)
         rows = in_trained_order(self.rows, rows)
         return Nodes(aligning.over(file, self.data, rows, trained=True), nodes, rows)
 

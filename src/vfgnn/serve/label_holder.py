@@ -12,7 +12,6 @@ from vfgnn import logs
 from vfgnn.channel import Channel
 from vfgnn.errors import PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
-from vfgnn.parties import loop
 from vfgnn.run.own_data import columns_of
 from vfgnn.run.trained import Nodes
 from vfgnn.serve.desk import Answers, Desk
@@ -79,7 +78,7 @@ class ServingLabelHolder(ServingParty):
         ids, new_nodes, began = wanted.ids, wanted.new_nodes, time.monotonic()
         if new_nodes:
             self._looked = Looked(wanted.stamp, began, going_on=True)
-        loop.call_pass(channel, self.federation, new_nodes=new_nodes)
+        self._call(channel, new_nodes=new_nodes)
         found = self.model.ask(channel, wanted.trained, run=run, new_nodes=new_nodes)
         if found is not None:
             self._extended, self._due = new_nodes, False

@@ -17,8 +17,10 @@ from vfgnn.channel import Channel
 from vfgnn.errors import ChannelClosed, ConfigError, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
-from vfgnn.parties import loop
-from vfgnn.run.party import capacities, seal
+from vfgnn.program import Follower, calling, carry_out
+from vfgnn.run.party import seal
+from vfgnn.run.programs import of_model
+from vfgnn.run.session import NetworkSession
 from vfgnn.run.trained import SERVING, TrainedParty, new_folder
 from vfgnn.transport.network import Network
 
@@ -79,29 +81,31 @@ class ServingParty:
     def _stay_connected(self) -> NoReturn:
         """Meet the others, then one pass after the other."""
         endpoint = self.model.endpoint(PURPOSE, standing=True)
-        network = Network(endpoint, capacities(self.file, self.party.name), on_event=logs.event)
-        self._meeting(network)
-        try:
-            start = network.open(wait_s=math.inf)
+        session = NetworkSession(endpoint, of_model(self.file), log=self._log)
+        self._meeting(session.network)
+        with session.met(wait_s=math.inf) as start:
             self.model.refuse_other(start)
             self._began = True
             logs.event("all have met", run=start.run)
             self._met()
-            channel = Channel(self.party.name, network, log=self._log, start=start.start)
             number = 0
             while True:
                 number += 1  # each pass has a name of its own, and so masks of its own
-                self._take_part(network, channel, run=f"{start.start}/{number}")
-        except BaseException as error:
-            network.close(error)
-            raise
+                self._take_part(session.network, session.channel, run=f"{start.start}/{number}")
 
     def _take_part(self, network: Network, channel: Channel, *, run: str) -> None:
         """In the next pass. Reveals: what `TrainedParty.ask` does."""
-        new_nodes = loop.await_pass(channel, self.federation)
+        new_nodes = self._call(channel)
         began = time.monotonic()
         self.model.ask(channel, self.model.load(), run=run, new_nodes=new_nodes)
         self._tell_pass(new_nodes, began)
+
+    def _call(self, channel: Channel, *, new_nodes: bool = False) -> bool:
+        """Ask for the next pass, or wait until one is asked for; whether nodes are aligned anew."""
+        program = calling(self.federation.parties, self.federation.label_holder)
+        follower = Follower(channel, program, new_nodes=new_nodes)
+        carry_out(program, follower)
+        return follower.new_nodes
 
     def _tell_pass(self, new_nodes: bool, began: float) -> None:
         self._pause = AGAIN_S

@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from vfgnn.errors import ChannelClosed, DeadlinePassed, PeerRestarted, ProtocolError, VfgnnError
 from vfgnn.files import Patience
-from vfgnn.messages import Declared
+from vfgnn.messages import Declared, Kind
 from vfgnn.transport import wire
 
 ENDED, LEFT, FAILED, RESTARTED = 1000, 1001, 1008, 1012
@@ -51,10 +51,11 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How much a link may ever have to hold: messages that wait to be used, and the bytes of the largest."""
+    """What a link may carry: which kinds of message, how many may wait to be used, the bytes of the largest."""
 
     window: int
     max_bytes: int
+    kinds: frozenset[Kind]
 
 
 @dataclass
@@ -115,7 +116,7 @@ class Link:
             self._numbered += 1
             dtype = wire.DTYPE_NAMES[message.dtype]
             start = "" if self.start is None else self.start.start
-            header = wire.Message(start, self._numbered, message.kind, dtype, message.shape)  # type: ignore[arg-type]
+            header = wire.Message(start, self._numbered, str(message.kind), dtype, message.shape)  # type: ignore[arg-type]
             self._outgoing.append(Outgoing(header, payload, payload._version))
         self._wake()
 
@@ -329,7 +330,8 @@ class Link:
             raise ProtocolError(
                 "more messages than may be waiting", expected=f"at most {self._capacity.window}", where=where
             )
-        announced = wire.declared(header, sender=self.peer, receiver=self.me, max_bytes=self._capacity.max_bytes)
+        most, kinds = self._capacity.max_bytes, self._capacity.kinds
+        announced = wire.declared(header, sender=self.peer, receiver=self.me, max_bytes=most, kinds=kinds)
         assembly = wire.Assembly(announced)
         while not assembly.complete:
             assembly.add(await connection.recv())

@@ -11,7 +11,7 @@ Headers are JSON text, payloads binary, so neither can be taken for the other.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Literal, NoReturn
 
 import msgspec
@@ -91,7 +91,7 @@ class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=
 
     start: str
     number: int
-    kind: Kind
+    kind: Annotated[str, msgspec.Meta(max_length=64)]
     dtype: Literal["float32", "float64", "int64", "uint8"]
     shape: tuple[int, ...]
 
@@ -135,11 +135,14 @@ def decode_version(text: str | bytes, *, sender: str) -> Version:
         _refuse("no hello", "a hello", str(error)[:120], sender)
 
 
-def declared(header: Message, *, sender: str, receiver: str, max_bytes: int) -> Declared:
-    """What a header announces, once it is known to be possible at all."""
+def declared(header: Message, *, sender: str, receiver: str, max_bytes: int, kinds: Collection[Kind]) -> Declared:
+    """What a header announces, once it is known to be possible at all: a kind that this link has, and a size."""
+    kind = next((kind for kind in kinds if kind == header.kind), None)
+    if kind is None:
+        _refuse("a message of a kind that this link does not have", "one of the program's", header.kind, sender)
     if any(not 0 <= length <= MAX_LENGTH for length in header.shape) or len(header.shape) > 4:
         _refuse("a message of impossible shape", f"lengths from 0 to {MAX_LENGTH}", str(header.shape)[:80], sender)
-    announced = Declared(header.kind, sender, receiver, DTYPES[header.dtype], header.shape)
+    announced = Declared(kind, sender, receiver, DTYPES[header.dtype], header.shape)
     if announced.bytes > max_bytes:
         _refuse("a message larger than any of the schedule", f"at most {max_bytes} bytes", str(announced), sender)
     return announced

@@ -11,13 +11,18 @@ import torch
 
 from vfgnn import randomness
 from vfgnn.baselines.secure_gnn.network import backward_operations, forward_operations
-from vfgnn.baselines.secure_gnn.schedule import ServerlessFederation, batch_size
+from vfgnn.baselines.secure_gnn.program import (
+    MATERIAL_CORRECTION,
+    MATERIAL_SEED,
+    ROW_COUNTS,
+    ServerlessFederation,
+    batch_size,
+)
 from vfgnn.channel import Channel
-from vfgnn.messages import Kind
+from vfgnn.contribution import Contribution
 from vfgnn.mpc.shared import Corrections, Operation
 from vfgnn.parties.dealer import Dealer
-from vfgnn.parties.loop import Decision
-from vfgnn.parties.schedule import Rows, Step, steps
+from vfgnn.parties.steps import Moment, Rows, Step, steps
 
 
 class MaterialDealer(Dealer):
@@ -25,48 +30,47 @@ class MaterialDealer(Dealer):
 
     federation: ServerlessFederation
 
-    def __init__(self, federation: ServerlessFederation, channel: Channel, *, seed: bytes) -> None:
-        super().__init__(federation, channel, seed=seed)
+    def __init__(self, federation: ServerlessFederation, channel: Channel, own: Contribution) -> None:
+        super().__init__(federation, channel, own)
         names = federation.holder_names
-        self._material = {name: randomness.derive_key(seed, "material", federation.run, name) for name in names}
+        self._material = {name: randomness.derive_key(own.seed, "material", federation.run, name) for name in names}
         self._corrections = Corrections(self._material, run=federation.run)
         self._ahead: list[Future[list[torch.Tensor]]] = []
         self._steps = {step.number: step for step in steps(federation)}
 
-    def set_up(self) -> None:
+    def set_up(self, moment: Moment) -> None:
         """How many rows there are, then seeds.
 
         Reveals: to each holder, randomness that only it and the dealer can expand.
         """
         federation = self.federation
         if federation.settings.publish == "needed":
-            train, val = self.channel.receive(federation.label_holder, Kind.ROW_COUNTS).tolist()
+            train, val = self.channel.receive(federation.label_holder, ROW_COUNTS).tolist()
             self.rows = Rows(torch.arange(train), torch.arange(val), federation.nodes)  # which ones it is not told
         for name, seed in self._material.items():
-            self.channel.send(name, Kind.MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
+            self.channel.send(name, MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
         if federation.dealt:
-            super().set_up()
+            super().set_up(moment)
         self._prepare(self._forward(self._steps[0]))
 
-    def forward(self, step: Step) -> None:
-        """Corrections for the joint layer and for the layers on shares. Reveals: nothing, they are uniform."""
-        super().forward(step)
+    def forward(self, moment: Moment) -> None:
+        """Corrections for the layers on shares. Reveals: nothing, they are uniform."""
         self._deal()
-        if not step.evaluates:
+        if not moment.step.evaluates:
             self._prepare(self._backward())
 
-    def decide(self, step: Step) -> Decision:
+    def decide(self, moment: Moment) -> bool:
         """Hear the label holder's word; from now on it is certain which pass comes next."""
-        decision = super().decide(step)
-        self._prepare(self._everything() if decision.stop else self._backward())
-        return decision
+        stop = super().decide(moment)
+        self._prepare(self._everything() if stop else self._backward())
+        return stop
 
-    def backward(self, step: Step) -> None:
+    def backward(self, moment: Moment) -> None:
         """Corrections for the way back. Reveals: nothing, they are uniform."""
         self._deal()
-        self._prepare(self._forward(self._steps[step.number + 1]))
+        self._prepare(self._forward(self._steps[moment.number + 1]))
 
-    def predict(self) -> None:
+    def predict(self, moment: Moment) -> None:
         """Corrections for a pass over all nodes. Reveals: nothing, they are uniform."""
         self._deal()
 
@@ -86,4 +90,4 @@ class MaterialDealer(Dealer):
     def _deal(self) -> None:
         for computed in self._ahead:
             (correction,) = computed.result()
-            self.channel.send(self.federation.corrected, Kind.MATERIAL_CORRECTION, correction)
+            self.channel.send(self.federation.corrected, MATERIAL_CORRECTION, correction)

@@ -1,7 +1,9 @@
-"""SecureGNN's messages: as `parties/schedule.py` has VFGNN's, with no server in them.
+"""SecureGNN as a table: the paper's protocol with no server in it.
 
     setup      row roles and counts; seeds; the joint layer's first product and reveal
-    forward t  joint refresh; masked openings of the hidden layers; logits to the label holder; its decision
+    refresh t  as in the paper's protocol
+    forward t  masked openings of the hidden layers; logits to the label holder
+    decide t   its decision
     backward t masked openings; to each holder the gradient of its own rows
     predict    as forward, all nodes
 
@@ -9,20 +11,29 @@ Which values are opened follows from the operations that the layers consist of (
 every holder to every other. Rows and gradients are shared without a message, from seeds that two holders have.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
-import torch
 from pydantic import model_validator
 
 from vfgnn.baselines.secure_gnn.network import Momentum, backward_operations, forward_operations
 from vfgnn.config import DEALER, Federation, Positive
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.mpc.shared import Operation
-from vfgnn.parties import schedule
-from vfgnn.parties.loop import Messages
-from vfgnn.parties.schedule import Rows, Step
+from vfgnn.parties import program as split
+from vfgnn.parties.steps import Moment, Rows, Step
+from vfgnn.program import Phase, Program
+
+ROW_COUNTS = Kind("row_counts", "how many rows train and how many validate")
+DROPOUT_SEED = Kind("dropout_seed", "what dropout keeps, which is public among the holders")
+MATERIAL_SEED = Kind("material_seed", "its shares of all masks and products, which only it and the dealer can expand")
+MATERIAL_CORRECTION = Kind("material_correction", "nothing: its share of what follows from the masks is uniform to it")
+SHARING_SEED = Kind("sharing_seed", "its shares of what the sender will share, which are uniform")
+MASKED_SHARE = Kind("masked_share", "a masked value, from the sum of all shares: uniform to all of them")
+LOGITS_SHARE = Kind("logits_share", "the logits, from the sum of all shares")
+GRADIENT_SHARE = Kind("gradient_share", "the gradient of its own rows, from the sum of all shares")
 
 
 class ServerlessFederation(Federation):
@@ -46,9 +57,9 @@ class ServerlessFederation(Federation):
         return self
 
     @property
-    def others(self) -> tuple[str, ...]:
-        """Everyone but the label holder; there is always a dealer, and never a server."""
-        return (DEALER, *(name for name in self.holder_names if name != self.label_holder))
+    def parties(self) -> tuple[str, ...]:
+        """Everyone who takes part; there is always a dealer, and never a server."""
+        return (DEALER, *self.holder_names)
 
     @property
     def row_readers(self) -> tuple[str, ...]:
@@ -77,14 +88,24 @@ class ServerlessFederation(Federation):
         return self.holder_names[-1]
 
 
-def messages_of(federation: ServerlessFederation) -> Messages:
-    """What each phase of a run declares."""
-    return Messages(
-        setup=partial(setup_messages, federation),
-        forward=partial(forward_messages, federation),
-        backward=partial(backward_messages, federation),
-        predict=partial(predict_messages, federation),
-    )
+def training(federation: ServerlessFederation) -> Program[Moment]:
+    """From setup to the predictions with the best epoch's weights."""
+    known = split.training(federation)
+    messages: dict[str, Callable[[Moment], list[Declared]]] = {
+        "setup": lambda _: setup_messages(federation),
+        "forward": partial(forward_messages, federation),
+        "backward": partial(backward_messages, federation),
+        "predict": lambda _: _layers(federation, federation.nodes),
+    }
+
+    def changed(phase: Phase[Moment]) -> Phase[Moment]:
+        return replace(phase, messages=messages.get(phase.name, phase.messages))
+
+    table = [
+        changed(row) if isinstance(row, Phase) else replace(row, phases=tuple(map(changed, row.phases)))
+        for row in known.table
+    ]
+    return replace(known, name="SecureGNN", table=tuple(table))
 
 
 def batch_size(step: Step, rows: Rows) -> int:
@@ -97,62 +118,40 @@ def setup_messages(federation: ServerlessFederation) -> list[Declared]:
     label_holder, holders = federation.label_holder, federation.holder_names
     messages: list[Declared] = []
     if federation.settings.publish == "needed":
-        messages.append(Declared(Kind.ROW_COUNTS, label_holder, DEALER, WORD, (2,)))
-    messages += [Declared(Kind.DROPOUT_SEED, label_holder, reader, *SEED) for reader in federation.row_readers]
-    messages += [Declared(Kind.MATERIAL_SEED, DEALER, holder, *SEED) for holder in holders]
+        messages.append(Declared(ROW_COUNTS, label_holder, DEALER, WORD, (2,)))
+    messages += [Declared(DROPOUT_SEED, label_holder, reader, *SEED) for reader in federation.row_readers]
+    messages += [Declared(MATERIAL_SEED, DEALER, holder, *SEED) for holder in holders]
     pairs = [(one, other) for one in holders for other in holders if one != other]
-    messages += [Declared(Kind.SHARING_SEED, one, other, *SEED) for one, other in pairs]
-    return messages + schedule.setup_messages(federation)
+    messages += [Declared(SHARING_SEED, one, other, *SEED) for one, other in pairs]
+    return messages + split.setup_messages(federation)
 
 
-def forward_messages(federation: ServerlessFederation, step: Step, rows: Rows) -> list[Declared]:
-    """Up to the label holder's decision."""
-    messages = schedule.joint_refresh(federation) if step.refresh else []
-    messages += _layers(federation, batch_size(step, rows))
-    if step.evaluates:
-        messages += [
-            Declared(Kind.CONTROL, federation.label_holder, name, torch.uint8, (1,)) for name in federation.others
-        ]
-    return messages
+def forward_messages(federation: ServerlessFederation, moment: Moment) -> list[Declared]:
+    """From the holders' rows, as shares, to the logits."""
+    return _layers(federation, batch_size(moment.step, moment.rows))
 
 
-def backward_messages(federation: ServerlessFederation, rows: Rows) -> list[Declared]:
+def backward_messages(federation: ServerlessFederation, moment: Moment) -> list[Declared]:
     """From the loss back to each holder."""
-    holders, shape = federation.holder_names, (rows.train_count, federation.settings.dim)
-    messages = _operations(federation, backward_operations(federation.widths, rows.train_count))
+    count = moment.rows.train_count
+    holders, shape = federation.holder_names, (count, federation.settings.dim)
+    messages = _operations(federation, backward_operations(federation.widths, count))
     pairs = [(one, other) for one in holders for other in holders if one != other]
-    return messages + [Declared(Kind.GRADIENT_SHARE, one, other, WORD, shape) for one, other in pairs]
-
-
-def predict_messages(federation: ServerlessFederation) -> list[Declared]:
-    """All nodes, once, at the end."""
-    return _layers(federation, federation.nodes)
-
-
-def largest(federation: ServerlessFederation) -> dict[tuple[str, str], tuple[int, int]]:
-    """Every directed link of a run: the most messages on it in one phase, and the bytes of its largest message."""
-    rows = Rows.everything(federation.nodes)
-    middle = Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
-    phases = (
-        setup_messages(federation),
-        forward_messages(federation, middle, rows) + backward_messages(federation, rows),
-        schedule.end_messages(federation),
-    )
-    return schedule.largest_on_links(phases)
+    return messages + [Declared(GRADIENT_SHARE, one, other, WORD, shape) for one, other in pairs]
 
 
 def _layers(federation: ServerlessFederation, rows: int) -> list[Declared]:
     logits, label_holder = (rows, federation.classes), federation.label_holder
     messages = _operations(federation, forward_operations(federation.widths, rows))
-    return messages + [Declared(Kind.LOGITS_SHARE, name, label_holder, WORD, logits) for name in federation.row_readers]
+    return messages + [Declared(LOGITS_SHARE, name, label_holder, WORD, logits) for name in federation.row_readers]
 
 
 def _operations(federation: ServerlessFederation, operations: Iterable[Operation]) -> list[Declared]:
     """The dealer's correction of each operation, and what is opened in it among all holders."""
     holders, messages = federation.holder_names, []
     for operation in operations:
-        messages.append(Declared(Kind.MATERIAL_CORRECTION, DEALER, federation.corrected, WORD, operation.correction))
+        messages.append(Declared(MATERIAL_CORRECTION, DEALER, federation.corrected, WORD, operation.correction))
         for shape in operation.opened:
             pairs = [(one, other) for one in holders for other in holders if one != other]
-            messages += [Declared(Kind.MASKED_SHARE, one, other, WORD, shape) for one, other in pairs]
+            messages += [Declared(MASKED_SHARE, one, other, WORD, shape) for one, other in pairs]
     return messages

@@ -1,25 +1,38 @@
-"""Which messages alignment has, in which phase, from whom to whom, and how large: pure functions of names and counts.
+"""Alignment as a table: which messages it has, in which phase, from whom to whom, and how large.
 
     opening      the key among the holders; how many ids each holder has, to whoever matches them
     tokens       method "tokens": every holder's tokens to the server; how many are common, back
     positions    method "tokens": where in its own list each holder finds them
-    request, setup, response
-                 method "psi": as many bytes as the PSI_SIZE before each of them said, in phases of their own
-    common       method "psi": how many ids are common; then their tokens
+    psi          method "psi": request, setup and response, each as long as the PSI_SIZE before it said; then how many
+                 ids are common, and their tokens
     order        digests of the common order to the label holder; then, if all are equal, the number of nodes to all
 
-Each party enters the phases it has a part in, with the counts that concern it. Nothing private goes in or comes out.
+Each party follows it with the counts that concern it. Nothing private goes in or comes out.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
 from vfgnn.config import SERVER
 from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.messages import SEED, WORD, Declared, Kind
+from vfgnn.program import Phase, Program
+
+ALIGNMENT_KEY = Kind("alignment_key", "the key under which ids become tokens; the server never gets it")
+ID_COUNT = Kind("id_count", "how many ids the sender has")
+TOKENS_SENT = Kind("tokens", "how many ids the sender has, and which of its tokens others have too; no id")
+COMMON_COUNT = Kind("common_count", "how many ids all holders have")
+COMMON_POSITIONS = Kind("common_positions", "which of its own ids are common")
+PSI_SIZE = Kind("psi_size", "how many bytes the coming PSI message has")
+PSI_REQUEST = Kind("psi_request", "nothing: the sender's ids, encrypted under a key of its own")
+PSI_SETUP = Kind("psi_setup", "nothing: the sender's ids, encrypted under a key of its own, in sorted order")
+PSI_RESPONSE = Kind("psi_response", "which of its own ids are common: its request, encrypted once more")
+COMMON_TOKENS = Kind("common_tokens", "which of its own ids are common")
+ORDER_DIGEST = Kind("order_digest", "whether the sender has the common ids in the same order")
+NODE_COUNT = Kind("node_count", "how many nodes there are, and that the order is the same at all holders")
 
 TOKENS, PSI = "tokens", "psi"
 TOKEN_BYTES = 16
@@ -69,11 +82,41 @@ class Plan:
         return (SERVER,) if self.method == TOKENS else tuple(name for name in self.holders if name != holder)
 
 
+@dataclass(frozen=True)
+class Counts:
+    """What a party knows of sizes: how many ids the holders have, as far as it was told, and how many are common."""
+
+    ids: Mapping[str, int] = field(default_factory=dict)
+    common: int = 0
+    number: int | None = None
+    opens: bool = True
+    closes: bool = True
+
+
+def aligning(plan: Plan) -> Program[Counts]:
+    """From ids to a common order."""
+    by_tokens: tuple[Phase[Counts], ...] = (
+        Phase("alignment tokens", "exchange_tokens", lambda counts: tokens(plan, counts.ids)),
+        Phase("alignment positions", "learn_positions", lambda counts: positions(plan, counts.common)),
+    )
+    by_psi: tuple[Phase[Counts], ...] = tuple(
+        Phase("alignment psi", "intersect", partial(_asked_by, plan, asks), partial(_asks, plan, asks), announced=True)
+        for asks in plan.holders
+    )
+    table: tuple[Phase[Counts], ...] = (
+        Phase("alignment opening", "open", lambda _: opening(plan)),
+        *(by_tokens if plan.method == TOKENS else by_psi),
+        Phase("alignment order", "settle", lambda _: order(plan)),
+    )
+    most = Counts(dict.fromkeys(plan.holders, plan.max_ids), plan.max_ids)
+    return Program("alignment", (plan.label_holder, *plan.others), plan.label_holder, table, most)
+
+
 def opening(plan: Plan) -> list[Declared]:
     """The key, and counts of a fixed shape on which the later shapes depend."""
-    keys = [Declared(Kind.ALIGNMENT_KEY, plan.label_holder, holder, *SEED) for holder in plan.other_holders]
+    keys = [Declared(ALIGNMENT_KEY, plan.label_holder, holder, *SEED) for holder in plan.other_holders]
     counts = [
-        Declared(Kind.ID_COUNT, holder, matcher, *COUNT) for holder in plan.holders for matcher in plan.matchers(holder)
+        Declared(ID_COUNT, holder, matcher, *COUNT) for holder in plan.holders for matcher in plan.matchers(holder)
     ]
     return keys + counts
 
@@ -81,15 +124,15 @@ def opening(plan: Plan) -> list[Declared]:
 def tokens(plan: Plan, counts: Mapping[str, int]) -> list[Declared]:
     """As many tokens as their holders said; a holder knows its own count, the server all."""
     lists = [
-        Declared(Kind.TOKENS, holder, SERVER, torch.uint8, (possible(count, plan.max_ids, holder), TOKEN_BYTES))
+        Declared(TOKENS_SENT, holder, SERVER, torch.uint8, (possible(count, plan.max_ids, holder), TOKEN_BYTES))
         for holder, count in counts.items()
     ]
-    return lists + [Declared(Kind.COMMON_COUNT, SERVER, holder, *COUNT) for holder in plan.holders]
+    return lists + [Declared(COMMON_COUNT, SERVER, holder, *COUNT) for holder in plan.holders]
 
 
 def positions(plan: Plan, common: int) -> list[Declared]:
     """One position for each common id."""
-    return [Declared(Kind.COMMON_POSITIONS, SERVER, holder, WORD, (common,)) for holder in plan.holders]
+    return [Declared(COMMON_POSITIONS, SERVER, holder, WORD, (common,)) for holder in plan.holders]
 
 
 def asker(plan: Plan, counts: Mapping[str, int]) -> str:
@@ -108,7 +151,7 @@ def piece_counts(ids: int) -> list[int]:
 
 def psi_size(sender: str, receiver: str) -> list[Declared]:
     """Goes before each PSI message."""
-    return [Declared(Kind.PSI_SIZE, sender, receiver, *COUNT)]
+    return [Declared(PSI_SIZE, sender, receiver, *COUNT)]
 
 
 def psi_message(kind: Kind, sender: str, receiver: str, *, size: int, ids: int) -> list[Declared]:
@@ -131,19 +174,19 @@ def most_bytes(ids: int) -> int:
 
 def common_count(sender: str, receiver: str) -> list[Declared]:
     """How many ids the asker has found to be common."""
-    return [Declared(Kind.COMMON_COUNT, sender, receiver, *COUNT)]
+    return [Declared(COMMON_COUNT, sender, receiver, *COUNT)]
 
 
 def common_tokens(sender: str, receiver: str, common: int) -> list[Declared]:
     """One token for each of them."""
-    return [Declared(Kind.COMMON_TOKENS, sender, receiver, torch.uint8, (common, TOKEN_BYTES))]
+    return [Declared(COMMON_TOKENS, sender, receiver, torch.uint8, (common, TOKEN_BYTES))]
 
 
 def order(plan: Plan) -> list[Declared]:
     """All digests come in before the number of nodes goes out."""
     leader = plan.label_holder
-    digests = [Declared(Kind.ORDER_DIGEST, holder, leader, *DIGEST) for holder in plan.other_holders]
-    return digests + [Declared(Kind.NODE_COUNT, leader, party, *COUNT) for party in plan.others]
+    digests = [Declared(ORDER_DIGEST, holder, leader, *DIGEST) for holder in plan.other_holders]
+    return digests + [Declared(NODE_COUNT, leader, party, *COUNT) for party in plan.others]
 
 
 def possible(count: int, most: int, sender: str, *, least: int = 1) -> int:
@@ -153,48 +196,18 @@ def possible(count: int, most: int, sender: str, *, least: int = 1) -> int:
     return count
 
 
-def kinds(
-    *, method: str, holders: tuple[str, ...], label_holder: str, others: tuple[str, ...]
-) -> set[tuple[Kind, str, str]]:
-    """All that may ever be sent: (kind, sender, receiver)."""
-    plan = Plan(method, holders, label_holder, others, max_ids=1)
-    return {(message.kind, message.sender, message.receiver) for phase in _largest(plan) for message in phase}
+def _asks(plan: Plan, holder: str, counts: Counts) -> bool:
+    """Whether this holder asks; who knows no counts has no part in it."""
+    return bool(counts.ids) and asker(plan, counts.ids) == holder
 
 
-def links(
-    *, method: str, holders: tuple[str, ...], label_holder: str, others: tuple[str, ...], max_ids: int
-) -> dict[tuple[str, str], tuple[int, int]]:
-    """Every directed link: the most messages that one phase puts on it, and the bytes of the largest: upper bounds.
-
-    A PSI exchange counts as one phase, so that the asker need not wait before the other end is ready to read.
-    """
-    found: dict[tuple[str, str], tuple[int, int]] = {}
-    for phase in _largest(Plan(method, holders, label_holder, others, max_ids)):
-        counts = Counter((message.sender, message.receiver) for message in phase)
-        for message in phase:
-            link = message.sender, message.receiver
-            most, largest = found.get(link, (0, 0))
-            found[link] = max(most, counts[link]), max(largest, message.bytes)
-    return found
-
-
-def _largest(plan: Plan) -> Iterator[list[Declared]]:
-    """Every phase, with as many ids as there may be."""
-    yield opening(plan)
-    if plan.method == TOKENS:
-        yield tokens(plan, dict.fromkeys(plan.holders, plan.max_ids))
-        yield positions(plan, plan.max_ids)
-    else:
-        yield from (_largest_psi(plan, asks) for asks in plan.holders)
-    yield order(plan)
-
-
-def _largest_psi(plan: Plan, asks: str) -> list[Declared]:
+def _asked_by(plan: Plan, asks: str, _: Counts) -> list[Declared]:
+    """All of PSI, with as many ids as there may be: one phase, so that nobody waits for the other to be ready."""
     (answers,) = plan.matchers(asks)
     pieces = piece_counts(plan.max_ids)
-    exchanged = [(Kind.PSI_REQUEST, asks, answers, ids) for ids in pieces]
-    exchanged += [(Kind.PSI_SETUP, answers, asks, plan.max_ids)]
-    exchanged += [(Kind.PSI_RESPONSE, answers, asks, ids) for ids in pieces]
+    exchanged = [(PSI_REQUEST, asks, answers, ids) for ids in pieces]
+    exchanged += [(PSI_SETUP, answers, asks, plan.max_ids)]
+    exchanged += [(PSI_RESPONSE, answers, asks, ids) for ids in pieces]
     messages = common_count(asks, answers) + common_tokens(asks, answers, plan.max_ids)
     for kind, sender, receiver, ids in exchanged:
         messages += psi_size(sender, receiver)

@@ -21,7 +21,6 @@ from vfgnn.checkpoint import State, nest, part
 from vfgnn.config import DEALER, Federation
 from vfgnn.data.holdings import SPARSE_BELOW
 from vfgnn.errors import Overflow
-from vfgnn.messages import Kind
 from vfgnn.model.optimisers import SharedMomentum
 from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import (
@@ -34,7 +33,18 @@ from vfgnn.mpc.fixed_point import (
 )
 from vfgnn.mpc.gpu import GpuMatrix
 from vfgnn.mpc.products import Matrix, Prepared, PrivateProducts, Shape
-from vfgnn.mpc.sharing import ZeroSharing
+from vfgnn.mpc.sharing import ZeroSharing, reveal
+from vfgnn.parties.program import (
+    CORRECTION_BACKWARD,
+    CORRECTION_FORWARD,
+    DEALER_SEED,
+    H0_SHARE,
+    JOINT_PRODUCT,
+    JOINT_UPDATE,
+    JOINT_WEIGHTS,
+    MASKED_FEATURES,
+    PAIR_SEED,
+)
 from vfgnn.randomness import Stream
 
 WEIGHT_BOUND = 16.0  # of a share of W_0: Glorot's bound is far below
@@ -101,7 +111,8 @@ class JointLayer:
             )
             for owner, share in self._weight_share.items()
         }
-        share = products.forward(blocks, kind=Kind.JOINT_WEIGHTS, senders=federation.holder_names, counter=0)
+        kinds = JOINT_WEIGHTS, CORRECTION_FORWARD
+        share = products.forward(blocks, kinds=kinds, senders=federation.holder_names, counter=0)
         self._prepare_next(products)
         self._first = self._reveal(share)
         return None if self._first is None else self._first.clone()
@@ -116,10 +127,12 @@ class JointLayer:
             raise RuntimeError("initialise() comes first")
         self._refreshes += 1
         senders, counter = self._federation.publishers, self._refreshes
-        blocks = products.backward(self._encoded_updates(), senders=senders, counter=counter)
+        kinds = JOINT_UPDATE, CORRECTION_BACKWARD
+        blocks = products.backward(self._encoded_updates(), kinds=kinds, senders=senders, counter=counter)
         # Without masks P_k is all at k: nobody else has a share of it to send.
         with_shares = senders if self._federation.dealt else ()
-        share = products.forward(blocks, kind=Kind.JOINT_PRODUCT, senders=with_shares, counter=counter)
+        kinds = JOINT_PRODUCT, CORRECTION_FORWARD
+        share = products.forward(blocks, kinds=kinds, senders=with_shares, counter=counter)
         self._prepare_next(products)
         moved = self._reveal(share)
         if moved is None or self._first is None:
@@ -155,7 +168,7 @@ class JointLayer:
         federation, channel, me = self._federation, self._channel, self._channel.party
         masks, pair_seeds = None, dict[str, bytes]()
         if federation.dealt:
-            seed = bytes(channel.receive(DEALER, Kind.DEALER_SEED).tolist())
+            seed = bytes(channel.receive(DEALER, DEALER_SEED).tolist())
             masks = Masks(seed, run=federation.run, holder=me)
             pair_seeds = self._exchange_pair_seeds()
         self._zeros = ZeroSharing(me, federation.holder_names, pair_seeds)
@@ -168,7 +181,7 @@ class JointLayer:
             masks=masks,
             device=self.device,
         )
-        products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self.device))
+        products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self.device), kind=MASKED_FEATURES)
         return products
 
     def _exchange_pair_seeds(self) -> dict[str, bytes]:
@@ -179,9 +192,9 @@ class JointLayer:
             return seeds
         for other in names[names.index(me) + 1 :]:
             seeds[other] = randomness.derive_key(self._seed, "pair", self._federation.run, other)
-            self._channel.send(other, Kind.PAIR_SEED, torch.tensor(list(seeds[other]), dtype=torch.uint8))
+            self._channel.send(other, PAIR_SEED, torch.tensor(list(seeds[other]), dtype=torch.uint8))
         for other in names[: names.index(me)]:
-            seeds[other] = bytes(self._channel.receive(other, Kind.PAIR_SEED).tolist())
+            seeds[other] = bytes(self._channel.receive(other, PAIR_SEED).tolist())
         return seeds
 
     def _encoded_updates(self) -> dict[str, torch.Tensor] | None:
@@ -205,18 +218,13 @@ class JointLayer:
 
         Reveals: the sum, to the holders with edges. A share alone tells nothing: it is hidden by a sharing of zero.
         """
-        federation, channel, me = self._federation, self._channel, self._channel.party
+        federation, me = self._federation, self._channel.party
         if self._zeros is not None:
             share = self._zeros.hide(share, self._refreshes)
-        for receiver in federation.publishers:
-            if receiver != me:
-                channel.send(receiver, Kind.H0_SHARE, share)
-        if not self.reveals:
+        opened = reveal(self._channel, share, holders=federation.holder_names, to=federation.publishers, name=H0_SHARE)
+        if not opened:
             return None
-        for sender in federation.holder_names:
-            if sender != me:
-                share = channel.receive(sender, Kind.H0_SHARE).to(self.device).add_(share)
-        h0 = H0.decode(share)
+        h0 = H0.decode(opened[0])
         smallest, largest = torch.aminmax(h0)
         if float(largest) > H0_BOUND or float(smallest) < -H0_BOUND:
             raise Overflow(

@@ -2,9 +2,28 @@ import pytest
 import torch
 
 from vfgnn.config import DEALER, SERVER, HolderShape, Settings, make_federation
-from vfgnn.messages import Kind, total_bytes
-from vfgnn.parties import schedule
-from vfgnn.parties.schedule import Rows
+from vfgnn.messages import total_bytes
+from vfgnn.parties import program
+from vfgnn.parties.program import (
+    CONTROL,
+    CORRECTION_BACKWARD,
+    CORRECTION_FORWARD,
+    DEALER_SEED,
+    H0_SHARE,
+    HIDDEN,
+    HIDDEN_EVALUATED,
+    HIDDEN_GRADIENT,
+    JOINT_PRODUCT,
+    JOINT_UPDATE,
+    JOINT_WEIGHTS,
+    LOCAL_EMBEDDINGS,
+    LOCAL_GRADIENT,
+    MASKED_FEATURES,
+    PAIR_SEED,
+    ROW_ROLES,
+)
+from vfgnn.parties.steps import Moment, Rows, steps
+from vfgnn.program import Phase
 
 
 def federation(**settings):
@@ -17,36 +36,39 @@ def federation(**settings):
 
 
 def all_messages(fed, rows):
-    messages = schedule.setup_messages(fed)
-    for step in schedule.steps(fed):
-        messages += schedule.forward_messages(fed, step, rows)
-        messages += schedule.backward_messages(fed, rows)
-    return messages + schedule.predict_messages(fed)
+    messages, table = [], program.training(fed).table
+    for row in table:
+        if isinstance(row, Phase):
+            messages += row.messages(Moment(rows))
+        else:
+            for moment in row.moments(Moment(rows), 0):
+                messages += [m for phase in row.phases if phase.when(moment) for m in phase.messages(moment)]
+    return messages
 
 
 ROWS = Rows(torch.arange(3), torch.arange(3, 7), 10)
 
 
 def test_steps_evaluate_before_they_move_and_end_with_an_evaluation():
-    steps = list(schedule.steps(federation(epochs=4, evaluate_every=2)))
-    assert [step.evaluates for step in steps] == [False, False, True, False, True]
-    assert [step.last for step in steps] == [False] * 4 + [True]
-    assert [step.refresh for step in steps] == [False, True, True, True, True]
+    found = list(steps(federation(epochs=4, evaluate_every=2)))
+    assert [step.evaluates for step in found] == [False, False, True, False, True]
+    assert [step.last for step in found] == [False] * 4 + [True]
+    assert [step.refresh for step in found] == [False, True, True, True, True]
 
 
 def test_a_frozen_joint_layer_is_silent():
-    steps = list(schedule.steps(federation(epochs=4, joint_layer_epochs=2)))
-    assert [step.trains_joint for step in steps] == [True, True, False, False, False]
-    assert [step.refresh for step in steps] == [False, True, True, False, False]
+    found = list(steps(federation(epochs=4, joint_layer_epochs=2)))
+    assert [step.trains_joint for step in found] == [True, True, False, False, False]
+    assert [step.refresh for step in found] == [False, True, True, False, False]
 
 
-MASKED = {Kind.MASKED_FEATURES, Kind.JOINT_WEIGHTS, Kind.JOINT_UPDATE, Kind.JOINT_PRODUCT}
+MASKED = {MASKED_FEATURES, JOINT_WEIGHTS, JOINT_UPDATE, JOINT_PRODUCT}
 
 
 def test_server_and_dealer_hear_no_message_between_holders():
     messages = all_messages(federation(epochs=2), ROWS)
-    assert {m.kind for m in messages if m.receiver == DEALER} == {Kind.CONTROL}
-    between = MASKED | {Kind.PAIR_SEED, Kind.H0_SHARE}
+    assert {m.kind for m in messages if m.receiver == DEALER} == {CONTROL}
+    between = MASKED | {PAIR_SEED, H0_SHARE}
     assert not [m for m in messages if m.kind in between and {m.sender, m.receiver} & {SERVER, DEALER}]
     assert not [m for m in messages if {m.sender, m.receiver} == {SERVER, DEALER}]
 
@@ -55,12 +77,12 @@ def test_who_gets_what():
     """A holder without edges gets no h0 and no gradient; z_L and its gradient stay between A and the server."""
     messages = all_messages(federation(epochs=2), ROWS)
     received = {party: {m.kind for m in messages if m.receiver == party} for party in ("A", "B", "C", SERVER)}
-    dealt = {Kind.DEALER_SEED, Kind.PAIR_SEED, Kind.CORRECTION_FORWARD}
-    assert received["C"] == MASKED | dealt | {Kind.CONTROL}
-    with_edges = {Kind.CORRECTION_BACKWARD, Kind.H0_SHARE, Kind.ROW_ROLES, Kind.LOCAL_GRADIENT}
+    dealt = {DEALER_SEED, PAIR_SEED, CORRECTION_FORWARD}
+    assert received["C"] == MASKED | dealt | {CONTROL}
+    with_edges = {CORRECTION_BACKWARD, H0_SHARE, ROW_ROLES, LOCAL_GRADIENT}
     assert received["B"] == received["C"] | with_edges
-    assert received[SERVER] == {Kind.LOCAL_EMBEDDINGS, Kind.HIDDEN_GRADIENT, Kind.CONTROL, Kind.ROW_ROLES}
-    assert received["A"] - received["B"] == {Kind.HIDDEN, Kind.HIDDEN_EVALUATED}
+    assert received[SERVER] == {LOCAL_EMBEDDINGS, HIDDEN_GRADIENT, CONTROL, ROW_ROLES}
+    assert received["A"] - received["B"] == {HIDDEN, HIDDEN_EVALUATED}
 
 
 @pytest.mark.parametrize("layer", ["secure", "insecure_clear"])
@@ -68,8 +90,9 @@ def test_who_gets_what():
 def test_bytes_of_a_step(publish, rows, layer):
     """By hand, in 4-byte floats of d = 4, and 8-byte words for the joint layer."""
     fed = federation(epochs=3, publish=publish, evaluate_every=9, joint_layer=layer)
-    step = list(schedule.steps(fed))[1]
-    messages = schedule.forward_messages(fed, step, rows) + schedule.backward_messages(fed, rows)
+    moment = Moment(rows, list(steps(fed))[1])
+    step = program.training(fed).table[1]
+    messages = [m for phase in step.phases if phase.when(moment) for m in phase.messages(moment)]
     train = 3 if publish == "needed" else 10
     server_links = (2 + 1 + 1 + 2) * train * 4 * 4  # rows of A and B, z_L, its gradient, gradients of A and B
     joint = (4 + 4) * 10 * 4 * 8  # Q_A and Q_B to two others each (not to oneself), shares of 3 to A and B
@@ -81,4 +104,4 @@ def test_bytes_of_a_step(publish, rows, layer):
 
 def test_nothing_tells_which_rows_train_when_everything_is_published():
     kinds = {message.kind for message in all_messages(federation(publish="all", epochs=1), Rows.everything(10))}
-    assert Kind.ROW_ROLES not in kinds
+    assert ROW_ROLES not in kinds

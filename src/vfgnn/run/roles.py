@@ -1,0 +1,82 @@
+"""Makes a role, for processes, simulations, benchmarks and tests alike.
+
+A role's module is loaded when the role is known: a server's process never loads what could read features, a dealer's
+nothing of the model.
+"""
+
+from importlib import import_module
+from typing import Any, Literal
+
+from vfgnn import randomness
+from vfgnn.channel import Channel
+from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.contribution import Contribution, Own
+from vfgnn.errors import ConfigError
+from vfgnn.files import PartyFile
+from vfgnn.program import ResumableRole
+from vfgnn.run.device import choose_device
+from vfgnn.run.module import load_module
+from vfgnn.run.own_data import OwnData
+
+Protocol = Literal["split", "secure_gnn"]
+ROLES: dict[Protocol, dict[str, str]] = {
+    "split": {
+        "server": "vfgnn.parties.server:Server",
+        "dealer": "vfgnn.parties.dealer:Dealer",
+        "holder": "vfgnn.parties.holder:Holder",
+        "label holder": "vfgnn.parties.label_holder:LabelHolder",
+    },
+    "secure_gnn": {
+        "dealer": "vfgnn.baselines.secure_gnn.dealer:MaterialDealer",
+        "holder": "vfgnn.baselines.secure_gnn.holder:SecureHolder",
+        "label holder": "vfgnn.baselines.secure_gnn.label_holder:SecureLabelHolder",
+    },
+}
+AnyRole = ResumableRole[Any]
+
+
+def make_role(federation: Federation, channel: Channel, own: Contribution, *, protocol: Protocol = "split") -> AnyRole:
+    """The role that the party's name gives it."""
+    name = channel.party
+    role = name if name in (SERVER, DEALER) else "label holder" if name == federation.label_holder else "holder"
+    module, _, kind = ROLES[protocol][role].partition(":")
+    made: AnyRole = getattr(import_module(module), kind)(federation, channel, own)
+    return made
+
+
+def contribution_of(party: PartyFile, federation: Federation, data: OwnData, **more: Any) -> Contribution:  # noqa: ANN401
+    """What a party's own files say; `more` are a holder's fields that no file has (ledger, on_epoch)."""
+    settings, seed, device = federation.settings, seed_of(party), choose_device(party.device)
+    if party.name in (SERVER, DEALER):
+        combine = _own_code(party, "combine") if party.name == SERVER and settings.combine == "own" else None
+        return Contribution(seed=seed, device=device, combine=combine)
+    if data.holding is None:
+        raise ConfigError("a holder without data", expected="[data] holding = ... in party.toml")
+    from vfgnn.model.contribution import HolderContribution
+
+    return HolderContribution(
+        seed=seed,
+        device=device,
+        holding=data.holding,
+        labels=data.labels,
+        gnn=_own_code(party, "gnn") if settings.gnn == "own" else None,
+        mechanism=None if party.mechanism is None else load_module(party.mechanism),
+        **more,
+    )
+
+
+def seed_of(party: PartyFile) -> bytes:
+    """From the operating system, or known to everybody in tests."""
+    return randomness.new_seed() if party.insecure_seed is None else known_seed(party.insecure_seed, party.name)
+
+
+def known_seed(number: int, party: str) -> bytes:
+    """What a party of a simulation draws from; nothing is secret with it."""
+    return randomness.derive_key(randomness.insecure_seed(number), "party", party)
+
+
+def _own_code(party: PartyFile, setting: str) -> Own:
+    """The user's own class, named in its own party file; a public file never makes anybody run code."""
+    if party.module is None:
+        raise ConfigError(f'{setting} = "own" needs a module', expected="module = 'package.module:Class' in party.toml")
+    return load_module(party.module)

@@ -1,0 +1,83 @@
+"""One party's part in a command: it meets the others, follows programs over one channel, and says goodbye.
+
+The same for run, predict, serve and the baseline; memory and TLS are two transports of it. What a program reveals to
+whom is in the program.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from vfgnn import logs
+from vfgnn.channel import Channel, Transport
+from vfgnn.config import DEALER
+from vfgnn.files import FederationFile, PartyFile
+from vfgnn.message_log import MessageLog
+from vfgnn.program import Program, links
+from vfgnn.transport.connection import Capacity
+from vfgnn.transport.endpoint import Endpoint
+from vfgnn.transport.network import Network
+from vfgnn.transport.wire import Start
+
+AnyProgram = Program[Any]  # whatever its moments are
+
+
+class MeetingTransport(Transport, Protocol):
+    """A transport whose ends have to meet first."""
+
+    def open(self, *, wait_s: float, key: str) -> Start:
+        """Meet all peers within `wait_s`, which the federation file calls `key`; where all stand."""
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Say goodbye, or why this party failed."""
+
+
+class Session:
+    """A channel over a transport, from meeting to goodbye."""
+
+    def __init__(self, me: str, transport: MeetingTransport, *, log: MessageLog | None = None) -> None:
+        self._transport = transport
+        self.channel = Channel(me, transport, log=log)
+
+    @contextmanager
+    def met(self, *, wait_s: float = 0.0, key: str = "start_s") -> Iterator[Start]:
+        """Inside, all parties are there; an error inside is told to them."""
+        try:
+            start = self._transport.open(wait_s=wait_s, key=key)
+            self.channel.begin(start.start)
+            yield start
+            self._transport.close()
+        except BaseException as error:
+            self._transport.close(error)
+            raise
+
+
+class NetworkSession(Session):
+    """Over TLS, to the parties that the federation file lists."""
+
+    def __init__(self, endpoint: Endpoint, programs: Iterable[AnyProgram], *, log: MessageLog | None = None) -> None:
+        self.network = Network(endpoint, capacities(endpoint.me, programs), on_event=logs.event)
+        super().__init__(endpoint.me, self.network, log=log)
+
+
+def capacities(me: str, programs: Iterable[AnyProgram]) -> dict[str, Capacity]:
+    """The peers this party has anything to do with, and how much may wait for either side: two steps' messages.
+
+    From the dealer one step's: its corrections are of the size of h0, and it is ahead of those who use them anyway.
+    """
+    found: dict[str, Capacity] = {}
+    for (sender, receiver), use in links(*programs).items():
+        if me in (sender, receiver):
+            peer = receiver if sender == me else sender
+            known = found.get(peer, Capacity(0, 0, frozenset()))
+            window = use.messages if DEALER in (sender, receiver) else 2 * use.messages
+            received = use.kinds if receiver == me else set()
+            found[peer] = Capacity(
+                max(known.window, window), max(known.max_bytes, use.largest), known.kinds | frozenset(received)
+            )
+    return found
+
+
+def refuse_unlisted(file: FederationFile, party: PartyFile) -> None:
+    """A key or certificate that cannot be used is refused before anything is written."""
+    Endpoint(file, party)

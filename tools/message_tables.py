@@ -1,0 +1,136 @@
+"""The tables of messages in docs/protocol.md, from the programs themselves.
+
+    python tools/message_tables.py docs/protocol.md
+
+Writes between the markers `<!-- messages of NAME -->` and `<!-- end -->`. A test compares the page with the programs.
+"""
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vfgnn.alignment.program import Plan, aligning, most_bytes
+from vfgnn.baselines.secure_gnn.program import ServerlessFederation
+from vfgnn.baselines.secure_gnn.program import training as secure_training
+from vfgnn.config import DEALER, SERVER, Federation, HolderShape, Settings, make_federation
+from vfgnn.messages import Declared, Kind
+from vfgnn.parties.program import prediction, training
+from vfgnn.parties.steps import Moment, Rows
+from vfgnn.program import Program, calling, leaving
+
+HEAD = "| phase | message | from -> to | bytes | the receiver learns |\n|---|---|---|---|---|\n"
+# Sizes that no two letters share, so that a shape can be read as a formula.
+NODES, DIM, CLASSES, COLUMNS, PAIRS, IDS = 1009, 61, 7, (307, 311, 313), 10_007, 997
+TRAIN, VAL = 503, 401
+LETTERS = {
+    NODES: "n",
+    DIM: "d",
+    CLASSES: "c",
+    **dict.fromkeys(COLUMNS, "p_k"),
+    **{one + other: "sum of p_k" for one in COLUMNS for other in COLUMNS if one != other},
+    PAIRS: "pairs",
+    IDS: "ids",
+    most_bytes(IDS): "35 ids + 16",
+    **dict.fromkeys((TRAIN, VAL, TRAIN + VAL), "rows"),
+}
+
+
+def example(**settings: object) -> Federation:
+    """Two holders with features and edges, one with features alone; everything that can be on is on."""
+    shapes = [HolderShape(name=name, features=p, edges=name != "C") for name, p in zip("ABC", COLUMNS, strict=True)]
+    privacy = {"edge_epsilon": 8.0, "publish_noised_edges": True, "noised_edge_bound": PAIRS}
+    made = Settings.model_validate({"dim": DIM, "privacy": privacy, **settings})
+    return make_federation(nodes=NODES, classes=CLASSES, holders=shapes, label_holder="A", settings=made)
+
+
+def serverless() -> ServerlessFederation:
+    """The baseline's, in which all holders have edges."""
+    plain = example(privacy={}, combine="mean").model_dump()
+    for holder in plain["holders"]:
+        holder["edges"] = True
+    return ServerlessFederation.model_validate(plain)
+
+
+def table_of(program: Program[Any], federation: Federation) -> str:
+    """One line for each kind of message in each phase."""
+    moment = program.largest
+    if isinstance(moment, Moment):
+        moment = replace(moment, rows=Rows(torch.arange(TRAIN), torch.arange(VAL), NODES))
+    found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
+    for phase in program.phases:
+        for message in phase.messages(moment):
+            ways, sizes = found.setdefault((phase.name, message.kind), ([], []))
+            ways.append(f"{_role(message.sender, federation)} -> {_role(message.receiver, federation)}")
+            sizes.append(_size(message))
+    lines = [
+        f"| {phase_name} | `{kind}` | {_joined(ways)} | {', '.join(dict.fromkeys(sizes))} | {kind.tells} |"
+        for (phase_name, kind), (ways, sizes) in found.items()
+    ]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def _role(name: str, federation: Federation) -> str:
+    if name in (SERVER, DEALER):
+        return name
+    return "label holder" if name == federation.label_holder else "holder"
+
+
+def _joined(ways: list[str]) -> str:
+    """The label holder is a holder: it is named where no other holder is."""
+    pairs = list(dict.fromkeys(ways))
+    general = [way.replace("label holder", "holder") for way in pairs]
+    plain = [way for way in pairs if "label holder" not in way]
+    shown = dict.fromkeys(way if general[i] not in plain else general[i] for i, way in enumerate(pairs))
+    return "; ".join(shown)
+
+
+def _size(message: Declared) -> str:
+    """Bytes as a formula of the letters in the text."""
+    factor, letters = message.dtype.itemsize, []
+    for length in message.shape:
+        if length in LETTERS:
+            letters.append(LETTERS[length])
+        else:
+            factor *= length
+    return " ".join([*([str(factor)] if factor > 1 or not letters else []), *letters])
+
+
+def tables() -> dict[str, str]:
+    """By the name in the marker."""
+    federation, secure = example(), serverless()
+    parties, leader = federation.parties, federation.label_holder
+    tokens = Plan("tokens", federation.holder_names, leader, federation.others, IDS)
+    psi = Plan("psi", ("A", "B"), "A", (SERVER, "B"), IDS)
+    return {
+        "training": table_of(training(federation), federation),
+        "leaving": table_of(leaving(parties, leader), federation),
+        "prediction": table_of(prediction(federation, new_nodes=True), federation),
+        "calling": table_of(calling(parties, leader), federation),
+        "alignment by tokens": table_of(aligning(tokens), federation),
+        "alignment by psi": table_of(aligning(psi), federation),
+        "SecureGNN": table_of(secure_training(secure), secure),
+    }
+
+
+def filled(page: str) -> str:
+    """The page with every table as the programs have it."""
+    for name, table in tables().items():
+        between = re.compile(rf"(<!-- messages of {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        page = between.sub(lambda found, table=table: found[1] + table + found[2], page)  # type: ignore[misc]
+    return page
+
+
+def main() -> None:
+    """Write the tables into a page."""
+    parser = argparse.ArgumentParser(description="Write the tables of messages into a page.")
+    parser.add_argument("page", type=Path)
+    page = parser.parse_args().page
+    page.write_text(filled(page.read_text()))
+
+
+if __name__ == "__main__":
+    main()
