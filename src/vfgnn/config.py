@@ -132,9 +132,9 @@ class Settings(Public):
             raise ValueError("joint_nesterov needs joint_momentum > 0")
         if self.privacy.shrink.startswith("james_stein") and self.dim < 3:
             raise ValueError(f"James-Stein needs dim >= 3, not {self.dim}")
-        if self.combine == "confidence" and self.privacy.row_epsilon is not None and self.privacy.edge_epsilon is None:
+        if self.tells_degrees and self.privacy.row_epsilon is not None and self.privacy.edge_epsilon is None:
             raise ValueError(
-                "combine = confidence tells the server each holder's degrees, which row noise does not hide: "
+                f"combine = {self.combine} tells the server each holder's degrees, which row noise does not hide: "
                 "use another combine, or edge_epsilon, so that the degrees are those of noised edges"
             )
         return self
@@ -143,6 +143,11 @@ class Settings(Public):
     def dtype(self) -> torch.dtype:
         """Of all local computation and of the messages to and from the server."""
         return torch.float64 if self.precision == "float64" else torch.float32
+
+    @property
+    def tells_degrees(self) -> bool:
+        """Whether a holder's rows tell the server its degrees: the combine needs rows of different lengths."""
+        return self.combine == "confidence"
 
     @property
     def trained_joint_epochs(self) -> int:

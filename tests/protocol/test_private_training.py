@@ -12,7 +12,6 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
 from vfgnn.errors import BudgetSpent, ConfigError
 from vfgnn.model.cg2_server import ReleaseAverage
-from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, NOISED_EDGES, prediction
@@ -154,21 +153,6 @@ def test_a_prediction_with_a_trained_model_noises_no_label():
     assert parties.label_holder.publisher.ledger.count == 1
     assert again.label_holder.publisher.ledger.count == 0
     assert torch.equal(again.result.logits, parties.result.logits)
-
-
-def test_loss_correction_fits_the_true_distribution():
-    """Where the best fit of noised labels is sought, the corrected loss finds the true class probabilities."""
-    torch.manual_seed(0)
-    keeps, classes, truth = 0.6, 3, torch.tensor([0.7, 0.2, 0.1])
-    mixed = keeps * truth + (1 - keeps) / (classes - 1) * (1 - truth)
-    y = torch.repeat_interleave(torch.arange(classes), (mixed * 1000).round().long())
-    layer = OutputLayer(make_settings({}, where="test"), 1, classes)
-    optimiser = torch.optim.Adam(layer.parameters(), lr=0.05)
-    for _ in range(400):
-        optimiser.zero_grad()
-        layer.loss(torch.zeros(len(y), 1), y, keeps=keeps).backward()
-        optimiser.step()
-    assert torch.allclose(layer(torch.zeros(1, 1)).softmax(1)[0], truth, atol=0.02)
 
 
 def test_the_budget_ends_training_for_all_at_the_same_step():

@@ -1,18 +1,20 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
 from torch import nn
 
 from tests.conftest import random_graph
-from vfgnn.config import make_settings
-from vfgnn.errors import ModuleError
-from vfgnn.model.cg1_edges import LSTM_NEIGHBOURS, LocalGnn, LocalGraph
+from vfgnn.config import Gnn, make_settings
+from vfgnn.errors import ConfigError, ModuleError
+from vfgnn.model.cg1_edges import GNNS, LSTM_NEIGHBOURS, LocalGnn, LocalGraph
 from vfgnn.model.own_modules import check_module
 
-GNNS = ["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp"]
+OURS = [gnn for gnn in GNNS if gnn != "own"]
 CPU = torch.device("cpu")
 
 
@@ -25,7 +27,39 @@ def local(settings, edge_index, nodes=40):
     return LocalGnn(settings), LocalGraph(edge_index, nodes, settings, CPU)
 
 
+def test_the_settings_know_every_gnn_and_no_other():
+    assert tuple(GNNS) == get_args(Gnn)
+
+
 @pytest.mark.parametrize("gnn", GNNS)
+def test_fanout_needs_a_module_for_each_layer(gnn):
+    if GNNS[gnn].layered:
+        assert made(gnn, fanout=[2, 3]).fanout == (2, 3)
+    else:
+        with pytest.raises(ConfigError, match="fanout"):
+            made(gnn, fanout=[2, 3])
+
+
+@pytest.mark.parametrize("gnn", GNNS)
+def test_edge_weights_need_a_gnn_that_uses_them(gnn):
+    edge_index, weight = torch.tensor([[0, 1], [1, 0]]), torch.tensor([0.5, 2.0])
+    if GNNS[gnn].normalises:
+        LocalGraph(edge_index, 3, made(gnn), CPU, weight)
+    else:
+        with pytest.raises(ConfigError, match="gcn or appnp"):
+            LocalGraph(edge_index, 3, made(gnn), CPU, weight)
+
+
+@pytest.mark.parametrize("gnn", OURS)
+def test_a_csr_adjacency_gives_the_rows_of_the_edge_list(gnn):
+    gnn_module, graph = local(made(gnn), random_graph().edge_index)
+    h0, around = torch.randn(40, 6, dtype=torch.float64), graph.around(None)
+    assert (around[0].adjacency is not None) == GNNS[gnn].takes_csr
+    listed = gnn_module(h0, [replace(one, adjacency=None) for one in around])
+    assert float((gnn_module(h0, around) - listed).detach().abs().max()) < 1e-12  # as below
+
+
+@pytest.mark.parametrize("gnn", OURS)
 def test_a_row_does_not_depend_on_the_neighbourhood_it_is_computed_in(gnn):
     settings = made(gnn)
     gnn_module, graph = local(settings, random_graph().edge_index)
@@ -37,7 +71,7 @@ def test_a_row_does_not_depend_on_the_neighbourhood_it_is_computed_in(gnn):
     assert float(difference.detach().abs().max()) < 1e-12
 
 
-@pytest.mark.parametrize("gnn", [g for g in GNNS if g != "sage_lstm"])
+@pytest.mark.parametrize("gnn", [g for g in OURS if g != "sage_lstm"])
 def test_the_order_of_edges_does_not_matter(gnn):
     settings = made(gnn)
     edge_index = random_graph().edge_index
@@ -48,7 +82,7 @@ def test_the_order_of_edges_does_not_matter(gnn):
     assert float(difference.detach().abs().max()) < 1e-12  # as above
 
 
-@pytest.mark.parametrize("gnn", GNNS)
+@pytest.mark.parametrize("gnn", OURS)
 def test_rows_have_unit_length_and_zero_stays_zero(gnn):
     settings = made(gnn)
     gnn_module, graph = local(settings, random_graph().edge_index)
@@ -60,7 +94,7 @@ def test_rows_have_unit_length_and_zero_stays_zero(gnn):
         assert not gnn_module(torch.zeros(40, 6, dtype=torch.float64), graph.around(None)).any()
 
 
-@pytest.mark.parametrize("gnn", GNNS)
+@pytest.mark.parametrize("gnn", OURS)
 def test_a_graph_without_edges(gnn):
     settings = made(gnn)
     gnn_module, graph = local(settings, torch.empty(2, 0, dtype=torch.int64))

@@ -1,19 +1,53 @@
+from typing import get_args
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from vfgnn.config import make_settings
+from vfgnn.config import Combine, make_federation, make_settings
+from vfgnn.errors import ModuleError
 from vfgnn.model.cg1_edges import confidence_weight
-from vfgnn.model.cg2_server import Combine, ServerNetwork
+from vfgnn.model.cg2_server import COMBINES, ServerNetwork
+
+
+class Weighted(nn.Module):
+    def __init__(self, holders, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(holders, 1, dim))
+
+    def forward(self, rows):
+        return (self.weight * rows).sum(0)
 
 
 def combine(how, holders=3, dim=4):
-    return Combine(make_settings({"combine": how, "dim": dim, "precision": "float64"}, where="test"), holders)
+    settings = make_settings({"combine": how, "dim": dim, "precision": "float64"}, where="test")
+    return COMBINES[how].make(settings, holders, Weighted if how == "own" else None)
 
 
 @pytest.fixture
 def rows():
     return torch.randn(3, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_the_settings_know_every_combine_and_no_other():
+    assert tuple(COMBINES) == get_args(Combine)
+
+
+@pytest.mark.parametrize("hidden_layers", [0, 1])
+@pytest.mark.parametrize("how", COMBINES)
+def test_z_has_the_width_that_all_parties_expect(rows, how, hidden_layers):
+    holders = [{"name": name, "features": 1, "edges": True} for name in "abc"]
+    settings = {"combine": how, "dim": 4, "hidden_layers": hidden_layers, "precision": "float64"}
+    federation = make_federation(nodes=5, classes=2, holders=holders, label_holder="a", settings=settings)
+    network = ServerNetwork(federation.settings, 3, Weighted if how == "own" else None)
+    masks = network.draw_dropout(5, torch.Generator().manual_seed(1))
+    assert network(rows, masks).shape == (5, federation.hidden_dim)
+
+
+def test_a_combine_of_ones_own_must_be_given():
+    with pytest.raises(ModuleError, match="combine = own"):
+        COMBINES["own"].make(make_settings({"combine": "own"}, where="test"), 3, None)
 
 
 def test_concat_mean_and_regression(rows):
@@ -48,7 +82,7 @@ def test_confidence_passes_the_true_gradient(rows):
     assert torch.allclose(*grads)
 
 
-@pytest.mark.parametrize("how", ["mean", "regression", "confidence"])
+@pytest.mark.parametrize("how", COMBINES)
 def test_a_row_that_is_zero_everywhere_stays_zero(how):
     out = combine(how)(torch.zeros(3, 2, 4, dtype=torch.float64))
     assert not out.any()

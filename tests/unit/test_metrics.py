@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from vfgnn.config import make_settings
-from vfgnn.model.cg3_labels import class_weights
 from vfgnn.model.metrics import accuracy, score, scores
 
 
@@ -32,10 +30,3 @@ def test_several_classes_are_averaged():
 
 def test_what_is_not_defined_is_left_out():
     assert set(scores(logits_of([0.9, 0.2]), torch.tensor([0, 0]))) == {"accuracy", "f1"}
-
-
-def test_balanced_weights_make_classes_count_the_same():
-    y = torch.tensor([0] * 8 + [1] * 2)
-    weights = class_weights(make_settings({"class_weights": "balanced"}, where="test"), y, 2)
-    assert weights.tolist() == [10 / 16, 10 / 4]
-    assert class_weights(make_settings({}, where="test"), y, 2) is None

@@ -8,7 +8,6 @@ experiments; a federation never runs this.
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from vfgnn import randomness
@@ -17,9 +16,10 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
 from vfgnn.model.cg1_features import IndividualEmbedding
 from vfgnn.model.cg2_server import OwnCombine, ServerNetwork
-from vfgnn.model.cg3_labels import OutputLayer, class_weights
-from vfgnn.model.metrics import accuracy, judged, scores
+from vfgnn.model.cg3_labels import OutputLayer
+from vfgnn.model.epoch_choice import EpochChoice
 from vfgnn.model.optimisers import LocalOptimiser
+from vfgnn.model.task import Evaluation, NodeClassification
 from vfgnn.records import EpochMetrics, Outcome
 
 
@@ -72,8 +72,8 @@ class CentralTraining:
         device = device or torch.device("cpu")
         self._labels, self._settings = labels, settings
         self._y = labels.y.to(device)
-        weights = class_weights(settings, self._y[labels.train], labels.classes)
-        self._class_weights = None if weights is None else weights.to(device)
+        self._task = NodeClassification(settings, labels.classes, noised=False)
+        self._class_weights = self._task.class_weights(self._y[labels.train])
         with randomness.initialising(seed):
             model = CentralModel(
                 holding, labels.classes, settings, device, own=own, own_combine=own_combine, sparse=sparse
@@ -103,16 +103,16 @@ class CentralTraining:
     def train(self, on_epoch: Callable[[EpochMetrics], None] | None = None) -> Outcome:
         """Train, choose the epoch on validation rows, report it on test rows."""
         settings, history, best = self._settings, list[EpochMetrics](), self.model.state_dict()
-        best_score, best_accuracy, best_epoch = -1.0, 0.0, 0
+        choice = EpochChoice(patience=settings.patience)
         for t in range(settings.epochs + 1):
             reached, loss, last = None, None, t == settings.epochs
             h0 = self.model.h0()
             if last or (t > 0 and t % settings.evaluate_every == 0):
-                reached, chosen_by = self._evaluate(h0)
-                if chosen_by > best_score or best_epoch == 0:
-                    best_score, best_accuracy, best_epoch = chosen_by, reached, t
+                found = self._evaluate(h0)
+                reached = found.accuracy
+                if choice.hear(t, found):
                     best = {name: weight.clone() for name, weight in self.model.state_dict().items()}
-                last = last or (settings.patience is not None and t - best_epoch >= settings.patience)
+                last = last or choice.lost_patience(t)
             if not last:
                 loss = self.learn(h0)
             history.append(EpochMetrics(t, loss, reached))
@@ -121,8 +121,8 @@ class CentralTraining:
             if last:
                 break
         self.model.load_state_dict(best)
-        found = scores(self.predict()[self._labels.test], self._y[self._labels.test])
-        return Outcome(best_epoch, best_accuracy, found["accuracy"], tuple(history), found)
+        scores = self._task.scores(self.predict()[self._labels.test], self._y[self._labels.test])
+        return Outcome(choice.best_epoch, choice.best_accuracy, scores["accuracy"], tuple(history), scores)
 
     def learn(self, h0: torch.Tensor) -> float:
         """One step of all weights; the training loss before it."""
@@ -131,7 +131,7 @@ class CentralTraining:
         if self._graph.sampled:
             around = self._graph.around(train.to(self._y.device) if needed else None, self._sampling)
         logits = self.model.logits(self.model.gnn(h0, around), self._dropout)
-        loss = F.cross_entropy(logits if needed else logits[train], self._y[train], weight=self._class_weights)
+        loss = self._task.loss(logits if needed else logits[train], self._y[train], weights=self._class_weights)
         if self._joint_optimiser is not None:
             self._joint_optimiser.zero_grad()
         self._optimiser.descend(loss)
@@ -139,13 +139,13 @@ class CentralTraining:
             self._joint_optimiser.step()
         return float(loss.detach())
 
-    def _evaluate(self, h0: torch.Tensor) -> tuple[float, float]:
-        """Validation accuracy, and the score that the epoch is chosen by."""
+    def _evaluate(self, h0: torch.Tensor) -> Evaluation:
+        """On the validation rows."""
         val = self._labels.val
         with torch.no_grad():
             logits = self.model.logits(self.model.gnn(h0, self._val_around), None)
         logits = logits if self._settings.publish == "needed" else logits[val]
-        return accuracy(logits, self._y[val]), judged(logits, self._y[val], self._settings.select_by)
+        return self._task.evaluate(logits, self._y[val])
 
     def predict(self) -> torch.Tensor:
         """Logits of all nodes."""

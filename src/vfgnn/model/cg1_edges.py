@@ -10,7 +10,7 @@ evaluation alike. The convolutions are PyG's.
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from torch_geometric.nn import APPNP, GATConv, GCNConv, LSTMAggregation, SAGECon
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from vfgnn import randomness
-from vfgnn.config import Settings
+from vfgnn.config import Gnn, Settings
 from vfgnn.data.holdings import entries_of
 from vfgnn.errors import ConfigError, ModuleError
 from vfgnn.model.own_modules import check_module
@@ -29,8 +29,70 @@ from vfgnn.model.own_modules import check_module
 OwnModule = Callable[[int], nn.Module]
 """A user's own GNN: called with the width d, gives a module (x [nodes, d], edge_index) -> x [nodes, d]."""
 
-NARROWING = ("sage_mean", "sage_lstm", "sage_pool")  # convolutions from some nodes to fewer
 LSTM_NEIGHBOURS = 10  # bounds the padded batch that PyG's LSTM aggregator builds
+
+
+class BoundedLstm(LSTMAggregation):  # type: ignore[misc]
+    """PyG's LSTM aggregator over exactly LSTM_NEIGHBOURS places, zeros where there are fewer neighbours.
+
+    PyG pads to the largest degree that is present, so that a row would depend on which others it is computed with.
+    """
+
+    def forward(self, x: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
+        """As PyG's."""
+        out: torch.Tensor = super().forward(x, *args, **{**kwargs, "max_num_elements": LSTM_NEIGHBOURS})
+        return out
+
+
+class LstmSage(SAGEConv):  # type: ignore[misc]
+    """SAGEConv under a name of its own.
+
+    PyG generates code once for each class, for the first instance it sees; that of an LSTM cannot do sparse means.
+    """
+
+
+@dataclass(frozen=True)
+class GnnSpecification:
+    """What this file must know of a GNN. A new one is an entry in `GNNS` and a name in `config.Gnn`."""
+
+    make: Callable[[Settings, OwnModule | None], nn.Module]  # (x, edges) -> x: one layer, or all of them (`layered`)
+    layered: bool = True  # one module for each layer; False: one for all, and no `fanout` (config refuses it)
+    projects: bool = False  # a linear map of its input comes first
+    activation: Callable[[torch.Tensor], torch.Tensor] | None = torch.tanh  # after each module
+    normalises: bool = False  # edges are weighted as in GCN, with self-loops; only such a GNN takes edge weights
+    narrows: bool = False  # also ((x, x of fewer nodes), edges) -> rows of these fewer
+    takes_csr: bool = False  # also a CSR adjacency in the place of an edge list
+    neighbours: int | None = None  # hears so many at most, drawn among all of them
+    hears_everything: bool = False  # how far it reaches is not known: all nodes go in
+
+
+def _own(settings: Settings, own: OwnModule | None) -> nn.Module:
+    if own is None:
+        raise ModuleError("gnn = own needs a module", expected="a holder's own module", hint="give one")
+    return check_module(own(settings.dim))
+
+
+GNNS: Mapping[Gnn, GnnSpecification] = {
+    "sage_mean": GnnSpecification(lambda s, _: SAGEConv(s.dim, s.dim, aggr="mean"), narrows=True, takes_csr=True),
+    "sage_lstm": GnnSpecification(
+        lambda s, _: LstmSage(s.dim, s.dim, aggr=BoundedLstm(s.dim, s.dim)), narrows=True, neighbours=LSTM_NEIGHBOURS
+    ),
+    "sage_pool": GnnSpecification(
+        lambda s, _: SAGEConv(s.dim, s.dim, aggr="max", project=True), narrows=True, takes_csr=True
+    ),
+    "gcn": GnnSpecification(
+        lambda s, _: GCNConv(s.dim, s.dim, normalize=False, add_self_loops=False), normalises=True, takes_csr=True
+    ),
+    "gat": GnnSpecification(lambda s, _: GATConv(s.dim, s.dim)),
+    "appnp": GnnSpecification(
+        lambda s, _: APPNP(s.layers, s.teleport, normalize=False),
+        layered=False,
+        projects=True,
+        normalises=True,
+        takes_csr=True,
+    ),
+    "own": GnnSpecification(_own, layered=False, activation=None, hears_everything=True),
+}
 
 
 @dataclass(frozen=True)
@@ -66,16 +128,16 @@ class LocalGraph:
     ) -> None:
         self.nodes = nodes
         self.degree = torch.bincount(edge_index[1], minlength=nodes).to(device)
-        self._settings, self._device = settings, device
+        self._settings, self._gnn, self._device = settings, GNNS[settings.gnn], device
         weight: torch.Tensor | None = None
-        if settings.gnn in ("gcn", "appnp"):
+        if self._gnn.normalises:
             # Normalised over the whole graph, so that a row does not depend on which neighbourhood it is computed in.
             given = None if edge_weight is None else edge_weight.to(settings.dtype)
             edge_index, weight = gcn_norm(edge_index, given, num_nodes=nodes, dtype=settings.dtype)
         elif edge_weight is not None:
             raise ConfigError(
                 f"gnn = {settings.gnn} does not use edge weights",
-                expected="gcn or appnp",
+                expected=" or ".join(name for name, gnn in GNNS.items() if gnn.normalises),
                 hint="leave the weight column out of [data.columns], or agree on another gnn",
             )
         order = torch.argsort(edge_index[1], stable=True)  # sorted by target, as the LSTM aggregator wants them
@@ -86,17 +148,17 @@ class LocalGraph:
     @property
     def sampled(self) -> bool:
         """Whether the neighbourhood of a row is drawn anew in each training step."""
-        return self._settings.fanout is not None or self._settings.gnn == "sage_lstm"
+        return self._settings.fanout is not None or self._gnn.neighbours is not None
 
     def around(self, rows: torch.Tensor | None, generator: torch.Generator | None = None) -> list[Neighbourhood]:
         """The neighbourhood of `rows` (None: of all nodes): one for all layers, or one per layer with `fanout`.
 
         With one per layer each computes what the next one hears, and no more. `generator` draws the sampled neighbours;
-        without it only the LSTM's bound is drawn, always the same way. The cost is that of the edges into the nodes
+        without it only the GNN's own bound is drawn, always the same way. The cost is that of the edges into the nodes
         that are reached, not of the whole graph.
         """
         draws = self._draws(generator)
-        if rows is None or self._settings.gnn == "own":  # how far a user's own module reaches is not known
+        if rows is None or self._gnn.hears_everything:
             return [self._everywhere(rows, draw) for draw in draws]
         wanted = nodes = torch.unique(rows)
         found: list[Neighbourhood] = []
@@ -109,13 +171,12 @@ class LocalGraph:
 
     def _draws(self, generator: torch.Generator | None) -> list[Draw | None]:
         """For each neighbourhood that is asked for, how edges are drawn; None: all are taken."""
-        settings = self._settings
-        bounded = settings.gnn == "sage_lstm"
-        if settings.fanout is not None and generator is not None:
-            counts = [min(count, LSTM_NEIGHBOURS) if bounded else count for count in settings.fanout]
+        fanout, bound = self._settings.fanout, self._gnn.neighbours
+        if fanout is not None and generator is not None:
+            counts = [count if bound is None else min(count, bound) for count in fanout]
             return [Draw(count, self._keys(generator)) for count in counts]
-        if bounded:
-            return [Draw(LSTM_NEIGHBOURS, self._keys(generator or torch.Generator().manual_seed(0)))]
+        if bound is not None:
+            return [Draw(bound, self._keys(generator or torch.Generator().manual_seed(0)))]
         return [None]
 
     def _keys(self, generator: torch.Generator) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -150,7 +211,7 @@ class LocalGraph:
         """Some edges among `nodes` (ascending), renumbered; all of a layer's edges into what it must compute."""
         weight = None if self._edge_weight is None else self._edge_weight[edges]
         source, target = self._edge_index[:, edges]
-        targets = nodes if computed is None or self._settings.gnn not in NARROWING else computed
+        targets = computed if computed is not None and self._gnn.narrows else nodes
         edge_index = torch.stack([torch.searchsorted(nodes, source), torch.searchsorted(targets, target)])
         places = None if computed is None else torch.searchsorted(nodes, computed)
         return self._neighbourhood(nodes, places, rows, edge_index, weight, len(nodes), len(targets))
@@ -166,7 +227,7 @@ class LocalGraph:
         targets: int | None = None,
     ) -> Neighbourhood:
         adjacency = None
-        if self._settings.gnn in ("sage_mean", "sage_pool", "gcn", "appnp") and self._device.type == "cpu":
+        if self._gnn.takes_csr and self._device.type == "cpu":
             size = (sources if targets is None else targets, sources)
             adjacency = _csr(edge_index, edge_weight, size, self._settings.dtype)
         return Neighbourhood(nodes, computed, rows, edge_index, edge_weight, adjacency)
@@ -191,18 +252,10 @@ class LocalGnn(nn.Module):
 
     def __init__(self, settings: Settings, own: OwnModule | None = None) -> None:
         super().__init__()
-        self._settings = settings
-        dim = settings.dim
-        self.linear: nn.Module | None = None
-        if settings.gnn == "own":
-            if own is None:
-                raise ModuleError("gnn = own needs a module", expected="a holder's own module", hint="give one")
-            self.convolutions = nn.ModuleList([check_module(own(dim))])
-        elif settings.gnn == "appnp":
-            self.linear = nn.Linear(dim, dim, bias=False)
-            self.convolutions = nn.ModuleList([APPNP(settings.layers, settings.teleport, normalize=False)])
-        else:
-            self.convolutions = nn.ModuleList([_convolution(settings.gnn, dim) for _ in range(settings.layers)])
+        self._settings, self._gnn = settings, GNNS[settings.gnn]
+        self.linear = nn.Linear(settings.dim, settings.dim, bias=False) if self._gnn.projects else None
+        modules = settings.layers if self._gnn.layered else 1
+        self.convolutions = nn.ModuleList([self._gnn.make(settings, own) for _ in range(modules)])
         self.to(settings.dtype)
         _remove_generated_files()
 
@@ -218,14 +271,14 @@ class LocalGnn(nn.Module):
             x = self.linear(x)
         for k, convolution in enumerate(self.convolutions):
             x = self._convolve(convolution, x, around[min(k, len(around) - 1)])
-            if self._settings.gnn != "own":
-                x = x.tanh()
+            if self._gnn.activation is not None:
+                x = self._gnn.activation(x)
         rows = around[-1].rows
         return F.normalize(x if rows is None else x.index_select(0, rows), dim=1)
 
     def _convolve(self, convolution: nn.Module, x: torch.Tensor, around: Neighbourhood) -> torch.Tensor:
         computed = around.computed
-        if computed is not None and self._settings.gnn in NARROWING:
+        if computed is not None and self._gnn.narrows:
             narrowed: torch.Tensor = convolution((x, x.index_select(0, computed)), _edges(around))
             return narrowed
         if around.adjacency is None and around.edge_weight is not None:
@@ -260,33 +313,3 @@ def _remove_generated_files() -> None:
         if name.endswith(("_propagate", "_edge_updater")) and file is not None and Path(file).parent == temporary:
             Path(file).unlink(missing_ok=True)
             Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
-
-
-class BoundedLstm(LSTMAggregation):  # type: ignore[misc]
-    """PyG's LSTM aggregator over exactly LSTM_NEIGHBOURS places, zeros where there are fewer neighbours.
-
-    PyG pads to the largest degree that is present, so that a row would depend on which others it is computed with.
-    """
-
-    def forward(self, x: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
-        """As PyG's."""
-        out: torch.Tensor = super().forward(x, *args, **{**kwargs, "max_num_elements": LSTM_NEIGHBOURS})
-        return out
-
-
-class LstmSage(SAGEConv):  # type: ignore[misc]
-    """SAGEConv under a name of its own.
-
-    PyG generates code once for each class, for the first instance it sees; that of an LSTM cannot do sparse means.
-    """
-
-
-def _convolution(gnn: str, dim: int) -> nn.Module:
-    make: dict[str, Callable[[], nn.Module]] = {
-        "sage_mean": lambda: SAGEConv(dim, dim, aggr="mean"),
-        "sage_lstm": lambda: LstmSage(dim, dim, aggr=BoundedLstm(dim, dim)),
-        "sage_pool": lambda: SAGEConv(dim, dim, aggr="max", project=True),
-        "gcn": lambda: GCNConv(dim, dim, normalize=False, add_self_loops=False),
-        "gat": lambda: GATConv(dim, dim),
-    }
-    return make[gnn]()

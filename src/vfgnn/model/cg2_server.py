@@ -4,12 +4,13 @@ Runs at the server. It sees the published rows and the gradient of z_L; what lea
 each holder the gradient of its own rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from vfgnn.config import Settings
+from vfgnn.config import Combine, Settings
 from vfgnn.errors import ModuleError
 from vfgnn.model.own_modules import check_combine, combined
 
@@ -20,40 +21,79 @@ rows [holders, rows, d] -> [rows, d]."""
 TINY = 1e-12
 
 
-class Combine(nn.Module):
-    """h_global from the rows r_i of the holders.
+@dataclass(frozen=True)
+class CombineSpecification:
+    """What the server must know of a combine. A new one is an entry in `COMBINES` and a name in `config.Combine`.
 
-    concat: [r_1 | ... | r_I]; mean: sum r_i / I; regression: sum w_i * r_i with a learnt vector w_i per holder (it
-    begins as the mean); confidence: sum r_i / sum |r_i|, where a holder has scaled its unit rows by how much it knows
-    of the node (cg1_edges). A row that is 0 at all holders stays 0. own: a module that the server's operator brings,
-    of width d, so that the schedule knows it.
+    With every combine of ours, a row that is 0 at all holders stays 0.
     """
 
-    def __init__(self, settings: Settings, holders: int, own: OwnCombine | None = None) -> None:
+    make: Callable[[Settings, int, OwnCombine | None], nn.Module]  # rows r_i [holders, rows, d] -> h_global
+    widens: bool = False  # to [rows, holders d], as `config.Federation.hidden_dim` must know; else [rows, d]
+
+
+class CombineByRule(nn.Module):
+    """A combine that learns nothing."""
+
+    def __init__(self, rule: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()
-        self._how = settings.combine
-        if self._how == "own":
-            if own is None:
-                raise ModuleError("combine = own needs a module", expected="the server's own module", hint="give one")
-            self.own = check_combine(
-                own(holders, settings.dim), holders=holders, dim=settings.dim, dtype=settings.dtype
-            )
-        if self._how == "regression":
-            self.weight = nn.Parameter(torch.full((holders, 1, settings.dim), 1 / holders, dtype=settings.dtype))
+        self._rule = rule
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """[holders, rows, d] -> [rows, d], or [rows, holders d] for concat."""
-        if self._how == "own":
-            return combined(self.own, rows)
-        if self._how == "concat":
-            return torch.cat(list(rows), dim=1)
-        if self._how == "mean":
-            return rows.mean(dim=0)
-        if self._how == "regression":
-            return torch.einsum("hod,hrd->rd", self.weight, rows)
-        # The norms are the holders' public scale factors, not functions of their weights: no gradient there.
-        scale = torch.linalg.vector_norm(rows.detach(), dim=2, keepdim=True).sum(dim=0)
-        return torch.div(rows.sum(dim=0), scale.clamp_min(TINY))
+        """[holders, rows, d] -> h_global."""
+        return self._rule(rows)
+
+
+class CombineByRegression(nn.Module):
+    """sum w_i * r_i with a learnt vector w_i per holder; it begins as the mean."""
+
+    def __init__(self, settings: Settings, holders: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((holders, 1, settings.dim), 1 / holders, dtype=settings.dtype))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """[holders, rows, d] -> [rows, d]."""
+        return torch.einsum("hod,hrd->rd", self.weight, rows)
+
+
+class CombineByOwnModule(nn.Module):
+    """A module that the server's operator brings, of width d, so that the schedule knows it."""
+
+    def __init__(self, settings: Settings, holders: int, own: OwnCombine | None) -> None:
+        super().__init__()
+        if own is None:
+            raise ModuleError("combine = own needs a module", expected="the server's own module", hint="give one")
+        self.own = check_combine(own(holders, settings.dim), holders=holders, dim=settings.dim, dtype=settings.dtype)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """[holders, rows, d] -> [rows, d]."""
+        return combined(self.own, rows)
+
+
+def concatenated(rows: torch.Tensor) -> torch.Tensor:
+    """[r_1 | ... | r_I]."""
+    return torch.cat(list(rows), dim=1)
+
+
+def averaged(rows: torch.Tensor) -> torch.Tensor:
+    """The mean: sum r_i / I."""
+    return rows.mean(dim=0)
+
+
+def weighted_by_length(rows: torch.Tensor) -> torch.Tensor:
+    """The sum r_i / sum |r_i|: a holder scaled its unit rows by how much it knows of the node (cg1_edges)."""
+    # The norms are the holders' public scale factors, not functions of their weights: no gradient there.
+    scale = torch.linalg.vector_norm(rows.detach(), dim=2, keepdim=True).sum(dim=0)
+    return torch.div(rows.sum(dim=0), scale.clamp_min(TINY))
+
+
+COMBINES: Mapping[Combine, CombineSpecification] = {
+    "concat": CombineSpecification(lambda *_: CombineByRule(concatenated), widens=True),
+    "mean": CombineSpecification(lambda *_: CombineByRule(averaged)),
+    "regression": CombineSpecification(lambda settings, holders, _: CombineByRegression(settings, holders)),
+    "confidence": CombineSpecification(lambda *_: CombineByRule(weighted_by_length)),
+    "own": CombineSpecification(CombineByOwnModule),
+}
 
 
 class ServerNetwork(nn.Module):
@@ -62,8 +102,9 @@ class ServerNetwork(nn.Module):
     def __init__(self, settings: Settings, holders: int, own: OwnCombine | None = None) -> None:
         super().__init__()
         self._dropout = settings.dropout
-        self.combine = Combine(settings, holders, own)
-        self._widths = [settings.dim * (holders if settings.combine == "concat" else 1)]
+        specification = COMBINES[settings.combine]
+        self.combine = specification.make(settings, holders, own)
+        self._widths = [settings.dim * (holders if specification.widens else 1)]
         self._widths += [settings.dim] * settings.hidden_layers
         pairs = zip(self._widths, self._widths[1:], strict=False)
         self.hidden = nn.ModuleList(nn.Linear(before, after) for before, after in pairs)

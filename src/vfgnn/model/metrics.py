@@ -14,9 +14,19 @@ Metric = Literal["accuracy", "f1", "auc", "average_precision"]
 METRICS: tuple[Metric, ...] = ("accuracy", "f1", "auc", "average_precision")
 
 
+def probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """Of each class, in float64 [rows, classes]."""
+    return logits.detach().double().softmax(dim=1)
+
+
+def predictions(logits: torch.Tensor) -> torch.Tensor:
+    """The class with the largest logit [rows]."""
+    return logits.argmax(dim=1)
+
+
 def accuracy(logits: torch.Tensor, y: torch.Tensor) -> float:
     """The share of rows whose largest logit is that of their class."""
-    return float((logits.argmax(dim=1) == y).double().mean())
+    return float((predictions(logits) == y).double().mean())
 
 
 def score(logits: torch.Tensor, y: torch.Tensor, metric: Metric) -> float:
@@ -25,23 +35,17 @@ def score(logits: torch.Tensor, y: torch.Tensor, metric: Metric) -> float:
         return accuracy(logits, y)
     truth, classes = y.cpu().numpy(), logits.shape[1]
     if metric == "f1":
-        predicted = logits.argmax(dim=1).cpu().numpy()
+        predicted = predictions(logits).cpu().numpy()
         if classes == 2:
             return float(f1_score(truth, predicted, zero_division=0.0))
         return float(f1_score(truth, predicted, average="macro", zero_division=0.0))
-    likely = logits.detach().double().softmax(dim=1).cpu().numpy()
+    likely = probabilities(logits).cpu().numpy()
     measure = roc_auc_score if metric == "auc" else average_precision_score
     looked_for = [1] if classes == 2 else sorted(set(truth.tolist()))
     found = [
         float(measure(truth == one, likely[:, one])) for one in looked_for if 0 < int((truth == one).sum()) < len(truth)
     ]
     return sum(found) / len(found) if found else float("nan")
-
-
-def judged(logits: torch.Tensor, y: torch.Tensor, metric: Metric) -> float:
-    """What an epoch is chosen by: the metric, or accuracy where it is not defined for these rows."""
-    found = score(logits, y, metric)
-    return accuracy(logits, y) if math.isnan(found) else found
 
 
 def scores(logits: torch.Tensor, y: torch.Tensor) -> dict[str, float]:

@@ -13,15 +13,16 @@ from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.config import SERVER, Federation
-from vfgnn.model.cg3_labels import OutputLayer, class_weights
+from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.model.metrics import METRICS, accuracy, judged, scores
+from vfgnn.model.epoch_choice import EpochChoice
+from vfgnn.model.metrics import METRICS
 from vfgnn.model.optimisers import LocalOptimiser
+from vfgnn.model.task import NodeClassification
 from vfgnn.parties.decision import Decision
 from vfgnn.parties.holder import Holder
 from vfgnn.parties.program import CONTROL, HIDDEN, HIDDEN_EVALUATED, HIDDEN_GRADIENT, ROW_ROLES
 from vfgnn.parties.steps import TRAIN, VAL, Moment, Rows, Step
-from vfgnn.privacy.input_perturbation import keep_probability
 from vfgnn.privacy.ledger import ALL
 from vfgnn.privacy.ledger import TRAIN as TRAINING
 from vfgnn.records import EpochMetrics, Outcome, Result
@@ -37,7 +38,8 @@ class LabelHolder(Holder):
             self.output = self._make_output().to(self._device)
         self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
         self._history: list[EpochMetrics] = []
-        self._best_score, self._best_accuracy, self._best_epoch = -1.0, 0.0, 0
+        self._task = NodeClassification(federation.settings, federation.classes, noised=True)
+        self._choice = EpochChoice(patience=federation.settings.patience)
         self._val_accuracy: float | None = None
         self._best_output: dict[str, torch.Tensor] = {}
         self._z: torch.Tensor | None = None
@@ -77,8 +79,7 @@ class LabelHolder(Holder):
 
     @cached_property
     def _class_weights(self) -> torch.Tensor | None:
-        weights = class_weights(self.federation.settings, self._y[self._labels.train], self.federation.classes)
-        return None if weights is None else weights.to(self._device)
+        return self._task.class_weights(self._y[self._labels.train])
 
     def set_up(self, moment: Moment) -> None:
         """Noise the labels if they have to be, then as every holder."""
@@ -117,15 +118,10 @@ class LabelHolder(Holder):
         val = rows.val if rows.val is not None else self._labels.val
         with torch.no_grad():
             logits = self.output(z if rows.val is not None else z[val])
-        reached = accuracy(logits, self._y[val])
-        chosen_by = judged(logits, self._y[val], self.federation.settings.select_by)
-        improved = chosen_by > self._best_score or self._best_epoch == 0  # the first one, whatever it is
-        if improved:
-            self._best_score, self._best_accuracy, self._best_epoch = chosen_by, reached, step.number
-        patience = self.federation.settings.patience
-        tired = patience is not None and step.number - self._best_epoch >= patience
-        decision = Decision(improved=improved, stop=step.last or tired)
-        self._val_accuracy = reached
+        found = self._task.evaluate(logits, self._y[val])
+        improved = self._choice.hear(step.number, found)
+        decision = Decision(improved=improved, stop=step.last or self._choice.lost_patience(step.number))
+        self._val_accuracy = found.accuracy
         if decision.stop:
             self._note(step, loss=None)
         for party in self.federation.others:
@@ -145,9 +141,8 @@ class LabelHolder(Holder):
         z, step, asked = self._z.requires_grad_(), moment.step, moment.rows.train
         train = self._labels.train
         ordered = asked if asked is not None else train
-        keeps = self._label_keep_probability
-        rows = z if asked is not None else z[train]
-        loss = self.output.loss(rows, self._y[ordered], weights=self._class_weights, keeps=keeps)
+        logits = self.output(z if asked is not None else z[train])
+        loss = self._task.loss(logits, self._y[ordered], weights=self._class_weights)
         self._output_optimiser.descend(loss)
         if z.grad is not None:
             classes = (ALL,) if asked is None else (TRAINING,) * step.opens
@@ -158,14 +153,6 @@ class LabelHolder(Holder):
         if step.closes:
             self._note(step, loss=self._loss)
         super().backward(moment)
-
-    @property
-    def _label_keep_probability(self) -> float | None:
-        """Where the loss is to be corrected for noised labels: how likely a label is still the true one."""
-        privacy = self.federation.settings.privacy
-        if not privacy.label_correction or privacy.label_epsilon is None:
-            return None
-        return keep_probability(privacy.label_epsilon, self.federation.classes)
 
     def _note(self, step: Step, *, loss: float | None) -> None:
         metrics = EpochMetrics(step.number, loss, self._val_accuracy)
@@ -192,7 +179,7 @@ class LabelHolder(Holder):
         if self.result is None:  # a trained model has its own; labels of today may leave nothing to test
             test = self._labels.test
             truth = self._labels.y[test].to(self._device)
-            self.result = Result(self._outcome(scores(logits[test], truth)))
+            self.result = Result(self._outcome(self._task.scores(logits[test], truth)))
         self.result = Result(self.result.outcome, logits)
 
     def state(self) -> State:
@@ -213,7 +200,7 @@ class LabelHolder(Holder):
             **nest("output_optimiser", self._output_optimiser.state()),
             **nest("best_output", self._best_output),
             "history": torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
-            "best_so_far": torch.tensor([self._best_score, self._best_accuracy, self._best_epoch], dtype=torch.float64),
+            "best_so_far": self._choice.state(),
             **ended,
         }
 
@@ -227,16 +214,15 @@ class LabelHolder(Holder):
             EpochMetrics(int(epoch), _known(loss), _known(reached))
             for epoch, loss, reached in state["history"].tolist()
         ]
-        self._best_score, self._best_accuracy, best_epoch = state["best_so_far"].tolist()
-        self._best_epoch = int(best_epoch)
+        self._choice.load(state["best_so_far"])
         if "scores" in state:
             known = zip(METRICS, state["scores"].tolist(), strict=True)
             self.result = Result(self._outcome({str(name): value for name, value in known if not math.isnan(value)}))
 
     def _outcome(self, test_scores: dict[str, float]) -> Outcome:
         return Outcome(
-            best_epoch=self._best_epoch,
-            val_accuracy=self._best_accuracy,
+            best_epoch=self._choice.best_epoch,
+            val_accuracy=self._choice.best_accuracy,
             test_accuracy=test_scores["accuracy"],
             history=tuple(self._history),
             scores=test_scores,
