@@ -12,6 +12,7 @@
     ├── PeerRefused            a peer that is not who, or does not have what, the federation file says
     └── ProtocolError          a message that the schedule does not name
         ├── ChannelClosed      the other end is gone
+        │   ├── PeerFailed     it failed, and said why
         │   └── PeerRestarted  it came back as a new process: all go back to the step they have in common
         ├── DeadlinePassed     the other end is there but silent for too long
         └── Overflow           a result that the ring cannot hold
@@ -19,6 +20,9 @@
 The command line turns every one of them into one message and exit code 2.
 None of them ever carries a private value: shapes, names and positions only.
 """
+
+SHOWN_AS = "error: "
+"""What the command line puts before the message, so that it is found in what a process printed."""
 
 
 class VfgnnError(Exception):
@@ -84,6 +88,14 @@ class ProtocolError(VfgnnError):
 
 class ChannelClosed(ProtocolError):
     """The other end is gone before the schedule was through."""
+
+
+class PeerFailed(ChannelClosed):
+    """A peer failed and said why: the cause lies with it, or with whomever it names."""
+
+    def __init__(self, peer: str, reason: str, *, where: str) -> None:
+        super().__init__(f"{peer} gave up: {reason}", where=where)
+        self.peer = peer
 
 
 class PeerRestarted(ChannelClosed):

@@ -8,7 +8,7 @@ import typer
 
 from vfgnn import __version__
 from vfgnn.cli import bench, demo, init, keys, predict, privacy, report, reproduce, run, serve, simulate
-from vfgnn.errors import VfgnnError
+from vfgnn.errors import SHOWN_AS, VfgnnError
 
 app = typer.Typer(
     help="Graph neural networks across organisations that may not pool their data.",
@@ -50,7 +50,7 @@ def main() -> None:
     try:
         app()
     except VfgnnError as error:
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        typer.secho(f"{SHOWN_AS}{error}", fg=typer.colors.RED, err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         typer.secho("interrupted", err=True)
