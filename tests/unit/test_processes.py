@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from vfgnn.errors import SHOWN_AS
+from vfgnn.errors import SHOWN_AS, PartyFailed
 from vfgnn.logs import Event
-from vfgnn.run.processes import LocalProcesses, PartyFailed, Progress, State
+from vfgnn.run.processes import LocalProcesses, Progress, State
 
 TOLD_BY_B = [{"event": Event.PEER_FAILED, "peer": "B", "reason": "B gave up: bad data"}, {"event": Event.RUN_FAILED}]
 
@@ -33,18 +33,24 @@ def failure(*arguments):
 
 
 def test_the_one_that_was_told_of_no_failure_began_it(tmp_path):
-    found = failure(tmp_path, {"A": 2, "server": 2, "B": 2}, {"A": TOLD_BY_B, "server": TOLD_BY_B})
+    found = failure(tmp_path, {"A": 3, "server": 3, "B": 3}, {"A": TOLD_BY_B, "server": TOLD_BY_B})
     assert found.what == "B failed"
     assert found.got == f"{SHOWN_AS}the words of B\n  where:    here"
 
 
+@pytest.mark.parametrize(("code", "own"), [(1, 1), (2, 2), (4, 4), (-9, 137)])
+def test_the_one_whose_exit_code_blames_no_peer_began_it(tmp_path, code, own):
+    found = failure(tmp_path, {"A": 3, "server": 3, "B": code}, {"B": TOLD_BY_B})
+    assert (found.what, found.exit_code) == ("B failed", own)
+
+
 def test_the_words_that_a_party_prints_decide_nothing(tmp_path):
     logs = {"A": [{"event": "a warning", "reason": "somebody gave up"}], "B": TOLD_BY_B}
-    assert failure(tmp_path, {"A": 2, "B": 2}, logs).what == "A failed"
+    assert failure(tmp_path, {"A": 3, "B": 3}, logs).what == "A failed"
 
 
 def test_where_all_blame_a_peer_one_of_them_is_named(tmp_path):
-    assert failure(tmp_path, {"A": 2, "server": 2}, {"A": TOLD_BY_B, "server": TOLD_BY_B}).what == "A failed"
+    assert failure(tmp_path, {"A": 3, "server": 3}, {"A": TOLD_BY_B, "server": TOLD_BY_B}).what == "A failed"
 
 
 def test_what_was_killed_on_purpose_has_not_failed(tmp_path):

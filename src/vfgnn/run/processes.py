@@ -15,17 +15,13 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
-from vfgnn.errors import SHOWN_AS, VfgnnError
+from vfgnn.errors import SHOWN_AS, ExitCode, PartyFailed
 from vfgnn.logs import Event
 from vfgnn.run.loopback import LocalFederation
 
 VFGNN = (sys.executable, "-m", "vfgnn", "run")
 STOP_S = 10.0  # for a party to say goodbye before it is killed
 POLL_S = 0.1
-
-
-class PartyFailed(VfgnnError):
-    """One of the processes ended with an error."""
 
 
 class State(StrEnum):
@@ -149,15 +145,15 @@ class LocalProcesses:
             child.stdin.close()
 
     def _raise_failure(self) -> None:
-        ended = [name for name, child in self.children.items() if child.poll() not in (None, 0)]
-        failed = [name for name in ended if self.progress[name].state is not State.KILLED]
+        codes = {name: child.poll() for name, child in self.children.items()}
+        failed = {name: code for name, code in codes.items() if code and self.progress[name].state is not State.KILLED}
         if not failed:
             return
         # Whoever failed first tells the others, which then fail too: the one that does not blame a peer began it.
         self._read_logs()  # to their end: those that failed write no more
-        first = next((name for name in failed if self.progress[name].blames is None), failed[0])
+        first = min(failed, key=lambda name: (failed[name] == ExitCode.PEER, self.progress[name].blames is not None))
         where = self.local.folder / first / "output.txt"
-        raise PartyFailed(f"{first} failed", got=self.said(first), where=str(where))
+        raise PartyFailed(first, code=failed[first], said=self.said(first), where=str(where))
 
     def said(self, name: str) -> str:
         """The last thing a party printed."""

@@ -27,7 +27,7 @@ from websockets.exceptions import (
     WebSocketException,
 )
 
-from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
+from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, differences
 from vfgnn.randomness import new_seed
 from vfgnn.transport import certificates, tls, wire
@@ -55,10 +55,6 @@ AT_BOTH_ENDS: dict[str, Any] = {
     "logger": QUIET,
 }
 """Of a WebSocket, whether it was dialled or answered."""
-
-
-class NotThere(VfgnnError):
-    """Nobody answers at a peer's address; it may come later."""
 
 
 def host_and_port(address: str) -> tuple[str, int]:

@@ -18,6 +18,7 @@ from websockets.asyncio.connection import Connection
 from vfgnn.errors import (
     ChannelClosed,
     CheckpointRefused,
+    NotThere,
     PeerFailed,
     PeerRefused,
     PeerRestarted,
@@ -28,7 +29,7 @@ from vfgnn.logs import Event
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
 from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, cancel, goodbye_code
-from vfgnn.transport.endpoint import LATER, RUN, Endpoint, NotThere, named
+from vfgnn.transport.endpoint import LATER, RUN, Endpoint, named
 from vfgnn.transport.wire import Start, highest_common
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
