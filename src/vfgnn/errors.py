@@ -1,28 +1,58 @@
-"""Everything vfgnn raises on purpose.
+"""Everything vfgnn raises on purpose, and the exit code with which the command line then ends.
 
-    VfgnnError                 what was expected, what came, where, and what to do
-    ├── ConfigError            a setting, a key, a preset, a proportion
-    ├── DataError              a file or a tensor that cannot be what it should be
-    ├── ModuleError            a user's own code (GNN, combine, mechanism) that cannot take part
-    ├── CorrelationReused      a mask that has been used once
-    ├── CheckpointRefused      a checkpoint that is not whole, not ours, or not of this run
-    ├── LogRefused             a message log that was altered
-    ├── LedgerRefused          a privacy ledger that was altered or rolled back
-    ├── BudgetSpent            a release that the privacy budget does not cover
-    ├── PeerRefused            a peer that is not who, or does not have what, the federation file says
-    └── ProtocolError          a message that the schedule does not name
-        ├── ChannelClosed      the other end is gone
-        │   └── PeerRestarted  it came back as a new process: all go back to the step they have in common
-        ├── DeadlinePassed     the other end is there but silent for too long
-        └── Overflow           a result that the ring cannot hold
+    VfgnnError                 1  what was expected, what came, where, and what to do
+    ├── ConfigError            2  a setting, a key, a preset, a proportion
+    ├── DataError              2  a file or a tensor that cannot be what it should be
+    ├── ModuleError            2  a user's own code (GNN, combine, mechanism) that cannot take part
+    ├── CheckpointRefused      2  a checkpoint that is not whole, not ours, or not of this run
+    ├── LogRefused             2  a message log that was altered
+    ├── PolicyRefused          4  a run or a release that would reveal more than the parties have agreed to
+    │   ├── BudgetSpent        4  a release that the privacy budget does not cover
+    │   └── LedgerRefused      4  a privacy ledger that was altered or rolled back
+    ├── PeerRefused            3  a peer that is not who, or does not have what, the federation file says
+    ├── NotThere               3  nobody answers at a peer's address yet
+    ├── ProtocolError          3  a message that the schedule does not name
+    │   ├── ChannelClosed      3  the other end is gone
+    │   │   ├── PeerFailed     3  it failed, and said why
+    │   │   └── PeerRestarted  3  it came back as a new process: all go back to the step they have in common
+    │   ├── DeadlinePassed     3  the other end is there but silent for too long
+    │   └── Overflow           2  a result that the ring cannot hold: settings or features have to change
+    ├── CorrelationReused      1  a mask that has been used once: only an error in our own code asks for it again
+    └── PartyFailed            1  a process that this one started failed; the instance has the code of that process
 
-The command line turns every one of them into one message and exit code 2.
 None of them ever carries a private value: shapes, names and positions only.
 """
+
+from enum import IntEnum
+from typing import Self
+
+SHOWN_AS = "error: "
+"""What the command line puts before the message, so that it is found in what a process printed."""
+SIGNALLED = 128
+"""Added to the number of the signal that ended a process, as shells do."""
+
+
+class ExitCode(IntEnum):
+    """How a command ends that did not do what it was asked for, and what that means to whoever started it."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """A number with its meaning."""
+        made = int.__new__(cls, code)
+        made._value_, made.meaning = code, meaning
+        return made
+
+    OUR_FAULT = 1, "an error in vfgnn itself; please report it with the lines it printed"
+    BAD_INPUT = 2, "a command, setting, file or table cannot be used; correct it here"
+    PEER = 3, "a peer or the network failed; once that is mended, start the same command again"
+    REFUSED = 4, "refused for privacy: it would reveal more than was agreed, or the ledger was altered"
 
 
 class VfgnnError(Exception):
     """`what` went wrong; the keywords become the rest of the message."""
+
+    exit_code: int = ExitCode.OUR_FAULT
 
     def __init__(
         self,
@@ -45,45 +75,75 @@ class VfgnnError(Exception):
 class ConfigError(VfgnnError):
     """A setting, key, preset or proportion that cannot be used."""
 
+    exit_code = ExitCode.BAD_INPUT
+
 
 class DataError(VfgnnError):
     """A file or tensor that cannot be what it should be."""
+
+    exit_code = ExitCode.BAD_INPUT
 
 
 class ModuleError(VfgnnError):
     """A user's own code (GNN, combine, mechanism) that cannot take part."""
 
-
-class CorrelationReused(VfgnnError):
-    """A mask that has been used once; a second use would show what it hides."""
+    exit_code = ExitCode.BAD_INPUT
 
 
 class CheckpointRefused(VfgnnError):
     """A checkpoint that is not whole, not this party's, or not of this run; nothing of it was used."""
 
+    exit_code = ExitCode.BAD_INPUT
+
 
 class LogRefused(VfgnnError):
     """A message log whose entries do not follow each other, or whose seal does not fit."""
 
-
-class LedgerRefused(VfgnnError):
-    """A privacy ledger whose entries do not follow each other, or that has fewer of them than before."""
+    exit_code = ExitCode.BAD_INPUT
 
 
-class BudgetSpent(VfgnnError):
+class PolicyRefused(VfgnnError):
+    """A run or a release that would reveal more than the parties have agreed to; it was not made."""
+
+    exit_code = ExitCode.REFUSED
+
+
+class BudgetSpent(PolicyRefused):
     """A release that the privacy budget does not cover; it was not made."""
+
+
+class LedgerRefused(PolicyRefused):
+    """A privacy ledger whose entries do not follow each other, or that has fewer of them than before."""
 
 
 class PeerRefused(VfgnnError):
     """A peer whose certificate, name, version or federation file is not the expected one; nothing was sent to it."""
 
+    exit_code = ExitCode.PEER
+
+
+class NotThere(VfgnnError):
+    """Nobody answers at a peer's address; it may come later."""
+
+    exit_code = ExitCode.PEER
+
 
 class ProtocolError(VfgnnError):
     """A message that the schedule does not name; nothing of it was used."""
 
+    exit_code = ExitCode.PEER
+
 
 class ChannelClosed(ProtocolError):
     """The other end is gone before the schedule was through."""
+
+
+class PeerFailed(ChannelClosed):
+    """A peer failed and said why: the cause lies with it, or with whomever it names."""
+
+    def __init__(self, peer: str, reason: str, *, where: str) -> None:
+        super().__init__(f"{peer} gave up: {reason}", where=where)
+        self.peer = peer
 
 
 class PeerRestarted(ChannelClosed):
@@ -96,3 +156,18 @@ class DeadlinePassed(ProtocolError):
 
 class Overflow(ProtocolError):
     """A revealed value that is too large to be told from a wrap-around of the ring."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+class CorrelationReused(VfgnnError):
+    """A mask that has been used once; a second use would show what it hides."""
+
+
+class PartyFailed(VfgnnError):
+    """A process that this one started ended with an error; this one ends with the same code."""
+
+    def __init__(self, party: str, *, code: int, said: str, where: str) -> None:
+        super().__init__(f"{party} failed", got=said, where=where)
+        self.party = party
+        self.exit_code = code if code > 0 else SIGNALLED - code

@@ -7,9 +7,26 @@ import json
 import logging
 import traceback
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 
 LOGGER = logging.getLogger("vfgnn.run")
+
+
+class Event(StrEnum):
+    """The events that programs read: run/processes.py, run/folder.py and tests. Others are for people alone."""
+
+    CONNECTED = "connected"
+    CONNECTED_AGAIN = "connected again"
+    CONNECTION_LOST = "connection lost"
+    REFUSED = "refused"  # a caller was turned away
+    PEER_FAILED = "peer failed"  # `peer` failed and said why; this party then fails too
+    RUN_BEGINS = "run begins"
+    RUN_GOES_ON = "run goes on"
+    EPOCH = "epoch"
+    GOING_BACK = "going back to a common step"
+    RUN_ENDED = "run ended"
+    RUN_FAILED = "run failed"
 
 
 def event(name: str, /, **fields: object) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from tests.network import small
 from vfgnn.cli.main import app, main
+from vfgnn.errors import ExitCode, VfgnnError
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,6 +142,45 @@ def call(monkeypatch, tmp_path, capsys):
     return run
 
 
+class OwnError(VfgnnError):
+    exit_code = ExitCode.REFUSED
+
+
+def test_a_run_that_would_reveal_too_much_ends_with_4():
+    done = vfgnn("simulate", "--set", "accept_h0_leak=false", "--set", "joint_layer_epochs=200", "--set", "epochs=200")
+    assert done.returncode == ExitCode.REFUSED
+    assert "the joint layer would reveal too much" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_of_ours_ends_with_the_code_of_its_class(call, monkeypatch):
+    def fail(*_, **__):
+        raise OwnError("no", hint="nothing")
+
+    monkeypatch.setattr("vfgnn.transport.certificates.load", fail)
+    code, printed = call("keys", "show", "x.pem")
+    assert (code, printed.err) == (ExitCode.REFUSED, "error: no\n  to do:    nothing\n")
+
+
+def test_an_unexpected_error_ends_with_1_and_says_that_it_is_ours(call, monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("x")
+
+    monkeypatch.setattr("vfgnn.transport.certificates.load", fail)
+    code, printed = call("keys", "show", "x.pem")
+    assert code == ExitCode.OUR_FAULT
+    assert printed.err.startswith("Traceback")
+    *_, last, to_do = printed.err.splitlines()
+    assert last == "error: vfgnn itself failed (KeyError); this is our fault"
+    assert "report it" in to_do
+
+
+def test_help_tells_the_exit_codes():
+    printed = " ".join(vfgnn("--help", COLUMNS="200").stdout.split())
+    for code in ExitCode:
+        assert f"{code.value}: {code.meaning}" in printed
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_an_error_and_exit_code_2(case, call, tmp_path):
     arguments, expected = BAD[case]
@@ -232,13 +272,16 @@ def test_a_key_with_a_passphrase_is_encrypted_on_disk(tmp_path):
     assert "ENCRYPTED PRIVATE KEY" in (tmp_path / "bank.key.pem").read_text()
 
 
-def test_doctor_says_what_to_do_and_ends_with_2(tmp_path):
+def test_doctor_says_what_to_do_and_whether_to_look_at_home(tmp_path):
     local = small(tmp_path / "federation", initial_embedding="individual")
-    done = vfgnn("doctor", str(local.federation_toml), str(local.party_toml("B")), COLUMNS="160")
-    assert done.returncode == 2
+    doctor = ("doctor", str(local.federation_toml), str(local.party_toml("B")))
+    done = vfgnn(*doctor, COLUMNS="160")
+    assert done.returncode == ExitCode.PEER
     assert "nobody answers at" in done.stdout
     assert "2 faults to mend" in done.stdout
     assert "Traceback" not in done.stderr
+    (local.folder / "B" / "data" / "holding.safetensors").unlink()
+    assert vfgnn(*doctor).returncode == ExitCode.BAD_INPUT  # peers are at fault too, but home comes first
 
 
 def test_quickstart_runs():

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from tests.network import Party, endpoint, new_certificate, proxied, rewrite, small
+from vfgnn.errors import ExitCode
 from vfgnn.files import Patience, load_party
-from vfgnn.run.doctor import examine
+from vfgnn.run.doctor import Finding, examine, exit_code
 from vfgnn.transport.endpoint import Endpoint
 
 
@@ -51,9 +52,27 @@ def fault(findings, about, says, to_do):
     assert to_do in finding.to_do
 
 
+HOME, PEER = Finding("data", "fault", ""), Finding("A", "fault", "", at_peer=True)
+NOTE = Finding("key", "note", "")
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ([NOTE], 0),
+        ([NOTE, PEER], ExitCode.PEER),
+        ([HOME], ExitCode.BAD_INPUT),
+        ([PEER, HOME], ExitCode.BAD_INPUT),
+    ],
+)
+def test_the_exit_code_tells_whether_to_look_at_home(findings, code):
+    assert exit_code(findings) == code
+
+
 def test_nothing_to_find(local):
     with waiting(local, "A"), waiting(local, "server"):
         findings = look(local)
+    assert {about for about, finding in findings.items() if finding.at_peer} == {"A", "server"}
     assert {finding.state for finding in findings.values()} == {"ok"}
     assert {"federation file", "party file", "key", "certificate", "data", "port", "A", "server"} <= findings.keys()
 

@@ -16,9 +16,10 @@ from tests.conftest import random_graph
 from tests.network import check_tls13, proxied, rewrite, small
 from tests.protocol.test_corner_cases import CASES, cut
 from vfgnn.data.partition import partition
+from vfgnn.errors import ExitCode, PartyFailed
 from vfgnn.files import Patience
 from vfgnn.run.federation import split_labels
-from vfgnn.run.processes import LocalProcesses, PartyFailed
+from vfgnn.run.processes import LocalProcesses
 from vfgnn.run.simulate import build
 
 COMMAND = [str(Path(sys.executable).parent / "vfgnn")]
@@ -151,7 +152,7 @@ def test_differing_files_end_all_processes_by_name(tmp_path):
         for name in local.names
     ]
     said = dict(zip(local.names, (process.communicate(timeout=90)[1] for process in processes), strict=True))
-    assert {process.returncode for process in processes} == {2}
+    assert {process.returncode for process in processes} == {ExitCode.PEER}
     for name in ("A", "B"):
         assert "settings.dim" in said[name]
         assert "copy it to all parties" in said[name]
@@ -164,6 +165,7 @@ def test_the_first_failure_is_named(tmp_path):
     with pytest.raises(PartyFailed, match="B failed") as caught, LocalProcesses(local) as running:
         running.wait()
     assert "holding file that cannot be read" in str(caught.value)
+    assert caught.value.exit_code == ExitCode.BAD_INPUT  # its own
     assert_nothing_left(local)
 
 

@@ -26,8 +26,9 @@ from tests.network import (
     small,
     words,
 )
-from vfgnn.errors import ChannelClosed, ConfigError, DeadlinePassed, PeerRefused, ProtocolError
+from vfgnn.errors import ChannelClosed, ConfigError, DeadlinePassed, PeerFailed, PeerRefused, ProtocolError
 from vfgnn.files import Patience, load_party, to_toml
+from vfgnn.logs import Event
 from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.connection import cancel
 from vfgnn.transport.endpoint import RUN
@@ -542,8 +543,11 @@ def test_a_peer_that_gives_up_says_why(local):
 
     one, other = Party(local, "A", lambda network, peer: network.get("B")), Party(local, "B", fail)
     run_pair(one, other)
-    assert isinstance(one.error, ChannelClosed)
+    assert isinstance(one.error, PeerFailed)
+    assert one.error.peer == "B"
     assert "B gave up: a message that is not the declared one" in str(one.error)
+    assert [fields["peer"] for event, fields in one.events if event == Event.PEER_FAILED] == ["B"]
+    assert Event.PEER_FAILED not in dict(other.events)  # it blames nobody
 
 
 def test_a_program_error_tells_the_peer_its_kind_and_no_more(local):

@@ -5,7 +5,7 @@ from tests.conftest import random_graph
 from tests.protocol.joint import federation_of
 from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
-from vfgnn.errors import ConfigError
+from vfgnn.errors import PolicyRefused
 from vfgnn.model.leak_meter import meter, rank
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
@@ -51,5 +51,5 @@ def test_a_run_that_would_reveal_everything_is_refused_unless_accepted(changes, 
     if not refused:
         build(holdings, split_labels(graph), settings, seed=0)
         return
-    with pytest.raises(ConfigError, match="accept_h0_leak"):
+    with pytest.raises(PolicyRefused, match="accept_h0_leak"):
         build(holdings, split_labels(graph), settings, seed=0)

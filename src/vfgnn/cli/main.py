@@ -2,16 +2,26 @@
 
 import signal
 import sys
+import traceback
 from types import FrameType
+from typing import NoReturn
 
 import typer
 
 from vfgnn import __version__
 from vfgnn.cli import bench, demo, init, keys, predict, privacy, report, reproduce, run, serve, simulate
-from vfgnn.errors import VfgnnError
+from vfgnn.errors import SHOWN_AS, SIGNALLED, ExitCode, VfgnnError
 
+INTERRUPTED = SIGNALLED + signal.SIGINT
+EXIT_CODES = {
+    "0": "done",
+    **{str(code.value): code.meaning for code in ExitCode},
+    f"{SIGNALLED} + n": f"ended by signal n: {INTERRUPTED} by Ctrl-C, {SIGNALLED + signal.SIGTERM} by `kill`",
+}
+"""The same as in docs/deployment.md."""
 app = typer.Typer(
     help="Graph neural networks across organisations that may not pool their data.",
+    epilog="Exit codes:\n\n" + "\n".join(f"- {code}: {meaning}" for code, meaning in EXIT_CODES.items()),
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -41,17 +51,29 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """A `kill` ends a command as Ctrl-C does: peers hear of it, records are written, children end."""
-    raise SystemExit(128 + number)
+    raise SystemExit(SIGNALLED + number)
 
 
 def main() -> None:
-    """Run a command; what we raise on purpose becomes one message and exit code 2."""
+    """Run a command; what we raise on purpose becomes one message, and its class gives the exit code."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         app()
     except VfgnnError as error:
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
-        sys.exit(2)
+        _end(error)
     except KeyboardInterrupt:
         typer.secho("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 (what is not one of ours is our fault)
+        traceback.print_exc()
+        _end(
+            VfgnnError(
+                f"vfgnn itself failed ({type(error).__name__}); this is our fault",
+                hint="report it with the lines above, without what is private in them",
+            )
+        )
+
+
+def _end(error: VfgnnError) -> NoReturn:
+    typer.secho(f"{SHOWN_AS}{error}", fg=typer.colors.RED, err=True)
+    sys.exit(error.exit_code)

@@ -85,16 +85,16 @@ def doctor(
 ) -> None:
     """Look for whatever would keep this party from running, and say who must do what.
 
-    Peers answer while they wait in `vfgnn run`, or run `vfgnn doctor --wait 60` themselves.
+    Peers answer while they wait in `vfgnn run`, or run `vfgnn doctor --wait 60` themselves. The exit code is 0 if a run
+    would not fail, 2 if a file or the port of this party is at fault, and 3 if only peers are.
 
     Example: `vfgnn doctor federation.toml party.toml --wait 60`
     """
     from rich.console import Console
 
     from vfgnn.report.console import show_findings
-    from vfgnn.run.doctor import examine
+    from vfgnn.run.doctor import examine, exit_code
 
     findings = examine(federation, party, wait_s=wait)
     show_findings(Console(), findings)
-    if any(finding.bad for finding in findings):
-        raise typer.Exit(2)
+    raise typer.Exit(exit_code(findings))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from vfgnn.config import Federation
-from vfgnn.errors import ConfigError
+from vfgnn.errors import PolicyRefused
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def refuse_leak(federation: Federation, holder: str, x: torch.Tensor) -> None:
         return
     planned = meter(federation, holder, x)
     if planned is not None and planned.share > 1:
-        raise ConfigError(
+        raise PolicyRefused(
             "the joint layer would reveal too much",
             expected="fewer revealed dimensions than the rank of the features (100 %)",
             got=planned.explain(),

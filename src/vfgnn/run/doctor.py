@@ -7,20 +7,20 @@ doctors of other parties too. Peers learn what every hello tells: the public fil
 import asyncio
 import stat
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from websockets.asyncio.connection import Connection
 
-from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
+from vfgnn.errors import ConfigError, ExitCode, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.run.own_data import load_data
 from vfgnn.run.programs import of_run
 from vfgnn.run.session import capacities
 from vfgnn.transport import certificates
-from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint, NotThere
+from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint
 from vfgnn.transport.wire import Hello, highest_common
 
 CLOCKS_S = 60.0  # clocks may differ by so much
@@ -36,11 +36,20 @@ class Finding:
     state: Literal["ok", "note", "fault"]
     found: str
     to_do: str = ""
+    at_peer: bool = False  # not at home
 
     @property
     def bad(self) -> bool:
         """Whether a run would fail."""
         return self.state == "fault"
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """Of the command: 0 if a run would not fail. Faults at home count first, because they are mended first."""
+    faults = [finding for finding in findings if finding.bad]
+    if not faults:
+        return 0
+    return ExitCode.PEER if all(fault.at_peer for fault in faults) else ExitCode.BAD_INPUT
 
 
 def _fault(about: str, error: VfgnnError) -> Finding:
@@ -169,7 +178,8 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
         findings.append(_fault("port", error))
     deadline = time.monotonic() + wait_s
     peers = list(capacities(me, of_run(file)))
-    findings += await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
+    heard = await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
+    findings += [replace(finding, at_peer=True) for finding in heard]
     await asyncio.sleep(max(0.0, deadline - time.monotonic()))  # others may still want to ask
     if server is not None:
         server.close()

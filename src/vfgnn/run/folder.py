@@ -14,14 +14,24 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 
 from vfgnn.errors import CheckpointRefused
 from vfgnn.files import FederationFile
 from vfgnn.locks import lock
+from vfgnn.logs import Event
 from vfgnn.message_log import read_entries
 from vfgnn.records import EpochMetrics, Outcome, Traffic, write_json
 from vfgnn.version import __version__
+
+
+class RunState(StrEnum):
+    """What run.json says of a run."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
 
 
 def hold(path: Path, party: str) -> int:
@@ -80,7 +90,7 @@ class RunFolder:
         self._about = {
             "party": self._party,
             "run": run,
-            "state": "running",
+            "state": RunState.RUNNING,
             "program": __version__,
             "federation": file.digest,
             "began": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -112,7 +122,7 @@ class RunFolder:
             ],
         )
         self._about |= {
-            "state": "finished" if error is None else "failed",
+            "state": RunState.FINISHED if error is None else RunState.FAILED,
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": time.perf_counter() - self._began,
             "peak_bytes": peak_bytes(),
@@ -159,7 +169,7 @@ def read_ticks(path: Path) -> list[float]:
 def read_cpu_seconds(path: Path) -> list[float]:
     """The processor time that this party's process had used at the end of each epoch."""
     events = [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
-    return [event["cpu_s"] for event in events if event["event"] == "epoch"]
+    return [event["cpu_s"] for event in events if event["event"] == Event.EPOCH]
 
 
 def read_traffic(path: Path, party: str) -> Traffic:
@@ -186,7 +196,7 @@ def _all_starts(log: Path, of_this_process: Traffic) -> Traffic:
 def _put_aside(path: Path, *, even_unfinished: bool) -> None:
     """The records of a finished run are kept, under its name; an unfinished one goes on."""
     found = _read_about(path)
-    if path.is_dir() and (even_unfinished or found.get("state") == "finished"):
+    if path.is_dir() and (even_unfinished or found.get("state") == RunState.FINISHED):
         name = found.get("run") or datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         path.rename(path.with_name(f"{path.name}-{name}"))
 

@@ -11,27 +11,47 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
-from vfgnn.errors import VfgnnError
+from vfgnn.errors import SHOWN_AS, ExitCode, PartyFailed
+from vfgnn.logs import Event
 from vfgnn.run.loopback import LocalFederation
 
 VFGNN = (sys.executable, "-m", "vfgnn", "run")
 STOP_S = 10.0  # for a party to say goodbye before it is killed
 POLL_S = 0.1
-KILLED = "killed"  # by `kill`, which is no failure
 
 
-class PartyFailed(VfgnnError):
-    """One of the processes ended with an error."""
+class State(StrEnum):
+    """Where a party is."""
+
+    STARTING = "starting"
+    CONNECTING = "connecting"
+    TRAINING = "training"
+    GOING_BACK = "going back"
+    DONE = "done"
+    FAILED = "failed"
+    KILLED = "killed"  # by `kill`, which is no failure
+
+
+STATES: dict[str, State] = {
+    Event.CONNECTED: State.CONNECTING,
+    Event.RUN_BEGINS: State.TRAINING,
+    Event.RUN_GOES_ON: State.TRAINING,
+    Event.GOING_BACK: State.GOING_BACK,
+    Event.RUN_ENDED: State.DONE,
+    Event.RUN_FAILED: State.FAILED,
+}
 
 
 @dataclass
 class Progress:
     """What a party's log says of where it is."""
 
-    state: str = "starting"
+    state: State = State.STARTING
+    blames: str | None = None  # the peer that failed before it, and said so
     epoch: int = 0
     of: int = 0
     sent: int = 0
@@ -102,7 +122,7 @@ class LocalProcesses:
         """As `kill -9` does."""
         self.children[name].kill()
         self.children[name].wait()
-        self.progress[name].state = KILLED
+        self.progress[name].state = State.KILLED
 
     def stop(self) -> None:
         """End what still runs: first politely, then not."""
@@ -125,19 +145,20 @@ class LocalProcesses:
             child.stdin.close()
 
     def _raise_failure(self) -> None:
-        ended = [name for name, child in self.children.items() if child.poll() not in (None, 0)]
-        failed = [name for name in ended if self.progress[name].state != KILLED]
+        codes = {name: child.poll() for name, child in self.children.items()}
+        failed = {name: code for name, code in codes.items() if code and self.progress[name].state is not State.KILLED}
         if not failed:
             return
         # Whoever failed first tells the others, which then fail too: the one that does not blame a peer began it.
-        said = {name: self.said(name) for name in failed}
-        first = next((name for name in failed if "gave up" not in said[name]), failed[0])
-        raise PartyFailed(f"{first} failed", got=said[first], where=str(self.local.folder / first / "output.txt"))
+        self._read_logs()  # to their end: those that failed write no more
+        first = min(failed, key=lambda name: (failed[name] == ExitCode.PEER, self.progress[name].blames is not None))
+        where = self.local.folder / first / "output.txt"
+        raise PartyFailed(first, code=failed[first], said=self.said(first), where=str(where))
 
     def said(self, name: str) -> str:
         """The last thing a party printed."""
         lines = (self.local.folder / name / "output.txt").read_text(errors="replace").strip().splitlines()
-        begins = [i for i, line in enumerate(lines) if line.startswith("error: ")]
+        begins = [i for i, line in enumerate(lines) if line.startswith(SHOWN_AS)]
         return "\n".join(lines[begins[-1] :] if begins else lines[-1:])
 
     def _read_logs(self) -> None:
@@ -158,16 +179,11 @@ class LocalProcesses:
 
 
 def _follow(progress: Progress, event: dict[str, object]) -> None:
-    states = {
-        "connected": "connecting",
-        "run begins": "training",
-        "run goes on": "training",
-        "going back to a common step": "going back",
-        "run ended": "done",
-        "run failed": "failed",
-    }
-    progress.state = states.get(str(event["event"]), progress.state)
-    if event["event"] == "epoch":
+    name = str(event["event"])
+    progress.state = STATES.get(name, progress.state)
+    if name == Event.PEER_FAILED:
+        progress.blames = str(event["peer"])
+    if name == Event.EPOCH:
         for key in ("epoch", "of", "sent", "received", "loss", "val_accuracy"):
             if event.get(key) is not None:
                 setattr(progress, key, event[key])

@@ -20,7 +20,7 @@ import torch
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 
-from vfgnn.errors import ChannelClosed, DeadlinePassed, PeerRestarted, ProtocolError, VfgnnError
+from vfgnn.errors import ChannelClosed, DeadlinePassed, PeerFailed, PeerRestarted, ProtocolError, VfgnnError
 from vfgnn.files import Patience
 from vfgnn.messages import Declared, Kind
 from vfgnn.transport import wire
@@ -274,7 +274,7 @@ class Link:
         if frame is None or frame.code not in (ENDED, FAILED):
             return
         if frame.code == FAILED:
-            self.fail(ChannelClosed(f"{self.peer} gave up: {frame.reason or 'no reason'}", where=f"party {self.me}"))
+            self.fail(PeerFailed(self.peer, frame.reason or "no reason", where=f"party {self.me}"))
         with self._changed:
             self.ended = True
             self._changed.notify_all()

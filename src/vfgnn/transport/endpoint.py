@@ -27,7 +27,7 @@ from websockets.exceptions import (
     WebSocketException,
 )
 
-from vfgnn.errors import ConfigError, PeerRefused, VfgnnError
+from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, differences
 from vfgnn.randomness import new_seed
 from vfgnn.transport import certificates, tls, wire
@@ -55,10 +55,6 @@ AT_BOTH_ENDS: dict[str, Any] = {
     "logger": QUIET,
 }
 """Of a WebSocket, whether it was dialled or answered."""
-
-
-class NotThere(VfgnnError):
-    """Nobody answers at a peer's address; it may come later."""
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -150,10 +146,10 @@ class Endpoint:
         # see through CPython's connections. A party that serves meets its peers again and again.
         heard = weakref.WeakMethod(self._caller_fault)
 
-        def on_fault(server_name: str | None, reason: str) -> None:
+        def on_fault(server_name: str | None, fault: tls.Fault) -> None:
             hear = heard()
             if hear is not None:
-                hear(server_name, reason)
+                hear(server_name, fault)
 
         context = tls.context(self.party, self.trust, listens=True, on_fault=on_fault)
         return await serve(
@@ -166,8 +162,8 @@ class Endpoint:
             **AT_BOTH_ENDS,
         )
 
-    def _caller_fault(self, server_name: str | None, reason: str) -> None:
-        self.refused(self.trust.claimant(server_name), reason)
+    def _caller_fault(self, server_name: str | None, fault: tls.Fault) -> None:
+        self.refused(self.trust.claimant(server_name), fault.text)
 
     def _identify(self, connection: Connection) -> str:
         """Who called, by its certificate."""
@@ -188,7 +184,7 @@ class Endpoint:
         Raises `NotThere` where trying again may help, `PeerRefused` where somebody has to mend something.
         """
         address = self.file.parties[peer].address or ""
-        faults: list[str] = []
+        faults: list[tls.Fault] = []
         context = tls.context(self.party, self.trust, listens=False, on_fault=lambda _, fault: faults.append(fault))
         where = f"{peer} at {address}"
         try:
@@ -219,13 +215,13 @@ class Endpoint:
             )
         return connection
 
-    def _dial_fault(self, peer: str, where: str, fault: str) -> PeerRefused:
-        mine = fault.startswith("it refused our") or "got none" in fault
+    def _dial_fault(self, peer: str, where: str, fault: tls.Fault) -> PeerRefused:
+        suspect = self.me if fault.ours else peer
         return PeerRefused(
-            f"{peer} and {self.me} do not trust each other: {fault}",
+            f"{peer} and {self.me} do not trust each other: {fault.text}",
             expected="TLS 1.3, and certificates that are valid and listed in the federation files of both",
             where=where,
-            hint=f"compare `vfgnn keys show` at {self.me if mine else peer} with the federation file, then the clocks",
+            hint=f"compare `vfgnn keys show` at {suspect} with the federation file, then the clocks",
         )
 
     # hello

@@ -18,15 +18,18 @@ from websockets.asyncio.connection import Connection
 from vfgnn.errors import (
     ChannelClosed,
     CheckpointRefused,
+    NotThere,
+    PeerFailed,
     PeerRefused,
     PeerRestarted,
     ProtocolError,
     VfgnnError,
 )
+from vfgnn.logs import Event
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
 from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, cancel, goodbye_code
-from vfgnn.transport.endpoint import LATER, RUN, Endpoint, NotThere, named
+from vfgnn.transport.endpoint import LATER, RUN, Endpoint, named
 from vfgnn.transport.wire import Start, highest_common
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
@@ -113,6 +116,8 @@ class Network:
                 link.flush(max(0.0, deadline - time.monotonic()))
         else:
             self._goodbye = (goodbye_code(error), brief(error))
+            if isinstance(error, PeerFailed):
+                self._on_event(Event.PEER_FAILED, peer=error.peer, reason=error.what)
         if self._loop is not None and self._stop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(GOODBYE_S)
@@ -205,7 +210,7 @@ class Network:
         """A caller was turned away; it may be anybody, so this ends nothing."""
         if who is not None:
             self._last_fault[who] = why
-        self._on_event("refused", peer=who or "an unknown caller", reason=why)
+        self._on_event(Event.REFUSED, peer=who or "an unknown caller", reason=why)
 
     async def _answer(self, connection: Connection, peer: str) -> None:
         """A peer has called: for a run, or just to see whether all is well."""
@@ -254,11 +259,11 @@ class Network:
         except PeerRestarted as restarted:
             self._alarm.ring(restarted)
             raise NotThere(f"{link.me} goes back to a common step") from None
-        self._on_event("connected" if not link.came else "connected again", peer=link.peer)
+        self._on_event(Event.CONNECTED_AGAIN if link.came else Event.CONNECTED, peer=link.peer)
         self._last_fault.pop(link.peer, None)
         await link.serve(connection, peer_received=hello.received)
         if not link.ended and link.failure is None:
-            self._on_event("connection lost", peer=link.peer)
+            self._on_event(Event.CONNECTION_LOST, peer=link.peer)
 
 
 def _named(error: Exception, peer: str) -> VfgnnError:

@@ -21,40 +21,49 @@ from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.transport import certificates
 
-UNLISTED = "its certificate is not listed in our federation file"
-NEITHER = "its certificate is neither listed in our federation file nor from the CA named there"
+
+@dataclass(frozen=True)
+class Fault:
+    """What went wrong in a handshake, and whose certificate to look at first."""
+
+    text: str  # for people: it follows the peer's name, who is "it"
+    ours: bool = False  # the peer refuses us; otherwise we refuse the peer
+
+
+UNLISTED = Fault("its certificate is not listed in our federation file")
+NEITHER = Fault("its certificate is neither listed in our federation file nor from the CA named there")
 VERIFY_FAULTS = {
     7: NEITHER,  # a CA of the same name, but not the same key
-    9: "its certificate is not valid yet (or a clock is wrong)",
-    10: "its certificate has expired (or a clock is wrong)",
+    9: Fault("its certificate is not valid yet (or a clock is wrong)"),
+    10: Fault("its certificate has expired (or a clock is wrong)"),
     18: UNLISTED,
     19: UNLISTED,
     20: NEITHER,
     21: NEITHER,
 }
 FAULTS = {
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it presented no certificate",
-    "UNSUPPORTED_PROTOCOL": "it does not speak TLS 1.3",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "it does not speak TLS 1.3",
-    "HTTP_REQUEST": "it does not speak TLS (plain HTTP)",
-    "WRONG_VERSION_NUMBER": "it does not speak TLS",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it refused our certificate: expired (or a clock is wrong)",
-    "TLSV1_ALERT_UNKNOWN_CA": "it refused our certificate: not listed in its federation file",
-    "TLSV1_ALERT_DECRYPT_ERROR": "it refused our certificate: from another CA than the one it trusts",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "it refused our certificate: not valid (yet), or a clock is wrong",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refused our certificate: not accepted",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate and got none",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": Fault("it presented no certificate"),
+    "UNSUPPORTED_PROTOCOL": Fault("it does not speak TLS 1.3"),
+    "TLSV1_ALERT_PROTOCOL_VERSION": Fault("it does not speak TLS 1.3"),
+    "HTTP_REQUEST": Fault("it does not speak TLS (plain HTTP)"),
+    "WRONG_VERSION_NUMBER": Fault("it does not speak TLS"),
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": Fault("it refused our certificate: expired (or a clock is wrong)", ours=True),
+    "TLSV1_ALERT_UNKNOWN_CA": Fault("it refused our certificate: not listed in its federation file", ours=True),
+    "TLSV1_ALERT_DECRYPT_ERROR": Fault("it refused our certificate: from another CA than the one it trusts", ours=True),
+    "SSLV3_ALERT_BAD_CERTIFICATE": Fault("it refused our certificate: not valid (yet), or a clock is wrong", ours=True),
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": Fault("it refused our certificate: not accepted", ours=True),
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": Fault("it wants a certificate and got none", ours=True),
 }
 
-OnFault = Callable[[str | None, str], None]
+OnFault = Callable[[str | None, Fault], None]
 """Called with what the caller's server name claims (None: nothing) and what went wrong."""
 
 
-def explain(error: ssl.SSLError) -> str:
+def explain(error: ssl.SSLError) -> Fault:
     """What went wrong in a handshake, in the words of one who has to mend it."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return VERIFY_FAULTS.get(error.verify_code, f"its certificate was refused: {error.verify_message}")
-    return FAULTS.get(error.reason or "", f"TLS failed: {error.reason or type(error).__name__}")
+        return VERIFY_FAULTS.get(error.verify_code, Fault(f"its certificate was refused: {error.verify_message}"))
+    return FAULTS.get(error.reason or "", Fault(f"TLS failed: {error.reason or type(error).__name__}"))
 
 
 def claim(name: str) -> str:
