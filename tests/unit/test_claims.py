@@ -5,16 +5,14 @@ from dataclasses import replace
 import pytest
 
 from vfgnn.experiments.baseline import PAPER_ACCURACY, PAPER_SECONDS, Timing
-from vfgnn.experiments.catalogue import PAPER_TABLE_2
+from vfgnn.experiments.catalogue import BEST, PAPER_TABLE_2
 from vfgnn.experiments.claims import OPEN, check_claims
 from vfgnn.experiments.privacy import PAPER_TABLE_5
 from vfgnn.experiments.studies import PAPER_TABLE_3, PAPER_TABLE_4
 from vfgnn.experiments.tables import TableRow, open_rows
 
-BEST = "VFGNN_best"
 
-
-def made_up(table, model, accuracy, *, dataset="cora", holders=2, proportion="5:5", epsilon=None, std=0.001, n=5):
+def made_up(table, model, accuracy, *, dataset="cora", holders=2, proportion=(5, 5), epsilon=None, std=0.001, n=5):
     return TableRow(table, dataset, model, "paper", holders, proportion, epsilon, accuracy, std, n, None)
 
 
@@ -67,6 +65,15 @@ def test_the_papers_own_figures_show_all_that_it_claims(rows, timings):
     assert "0.790 ± 0.001" in found["Q1, Cora, VFGNN_C"] and "8.9 times" in found["Q3, time, publish all"]
 
 
+def test_a_claim_says_itself_whether_it_is_of_preset_best(rows, timings):
+    claims = check_claims(rows, timings)
+    of_best = [claim for claim in claims if claim.of_best]
+    assert {claim.question for claim in of_best} == {"Q1", "Q2", "Q4", "Q5"}
+    assert of_best == [claim for claim in claims if BEST in claim.subject]
+    kept = of_best[0].to_json()
+    assert (kept["name"], kept["question"], kept["of_best"]) == ("Q1, Cora, VFGNN_best", "Q1", True)
+
+
 @pytest.mark.parametrize(
     ("table", "model", "mean", "where", "names"),
     [
@@ -76,8 +83,8 @@ def test_the_papers_own_figures_show_all_that_it_claims(rows, timings):
         ("compare", "VFGNN_R", 0.696, {"dataset": "citeseer"}, {"Q4, even, CiteSeer"}),
         ("baseline", "SecureGNN", 0.810, {"dataset": "pubmed"}, {"Q3, accuracy"}),
         ("baseline", "SecureGNN", 0.770, {"dataset": "pubmed"}, {"Q3, SecureGNN trains"}),
-        ("proportions", "VFGNN_M", 0.808, {"proportion": "8:2"}, {"Q4, uneven, 8:2"}),
-        ("proportions", BEST, 0.700, {"proportion": "9:1"}, {"Q4, over shares, VFGNN_best"}),
+        ("proportions", "VFGNN_M", 0.808, {"proportion": (8, 2)}, {"Q4, uneven, 8:2"}),
+        ("proportions", BEST, 0.700, {"proportion": (9, 1)}, {"Q4, over shares, VFGNN_best"}),
         ("holders", "VFGNN_M", 0.780, {"holders": 4}, {"Q5, VFGNN_M"}),
         ("privacy", "James-Stein", 0.702, {"epsilon": 8.0}, {"Q6, James-Stein, epsilon 8"}),
         ("privacy", "Gaussian", 0.780, {"epsilon": 8.0}, {"Q6, James-Stein, epsilon 8", "Q6, Gaussian over epsilon"}),

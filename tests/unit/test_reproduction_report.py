@@ -14,7 +14,7 @@ from vfgnn.experiments.catalogue import COMPARE
 from vfgnn.experiments.privacy import privacy_rows, privacy_tasks
 from vfgnn.experiments.reproduction import Reproduction, Work
 from vfgnn.experiments.studies import STUDIES, study_rows, study_tasks
-from vfgnn.experiments.tables import compare_rows, compare_tasks, open_rows
+from vfgnn.experiments.tables import Mark, compare_rows, compare_tasks, open_rows
 from vfgnn.report.grid import Grid
 from vfgnn.report.reproduction import make_markdown, make_page
 from vfgnn.report.tables import claims_grid, grids_of, show_tables, summary_grid, timings_grid, work_grid
@@ -160,6 +160,18 @@ def test_cells_are_escaped_everywhere():
     assert "[bold]a|b[/] <script>" in out.getvalue() and "a <b> & [red]" in out.getvalue()
     assert "[bold]a\\|b[/] <script>" in grid.to_markdown()
     assert "<script" not in grid.to_html() and "a &lt;b&gt; &amp; [red]" in grid.to_html()
+
+
+def test_colours_follow_the_kind_of_a_cell_and_not_its_text():
+    grid = Grid("t", ("", "model"), ((Mark.OPEN, "VFGNN_best"), ("open", "other")), strong=frozenset({1}))
+    text = grid.to_html()
+    assert text.count('<span class="soft">open</span>') == 1
+    assert "<b>other</b>" in text and "<b>VFGNN_best</b>" not in text
+
+
+def test_preset_best_stands_out(reproduction):
+    for table, lines in (("compare", 1), ("proportions", 3), ("holders", 5), ("privacy", 0)):
+        assert all(len(grid.strong) == lines for grid in grids_of(reproduction.of(table)))
 
 
 def test_rows_of_another_data_set_have_a_column_of_their_own(reproduction):

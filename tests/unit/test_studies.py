@@ -1,13 +1,17 @@
 """The paper's smaller tables as data: every figure has its trainings, and stands beside the right one of the paper."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from vfgnn.experiments.privacy import privacy_rows, privacy_tasks
-from vfgnn.experiments.studies import STUDIES, study_rows, study_tasks
-from vfgnn.report.tables import markdown_tables, show_tables
+from vfgnn.config import Settings
+from vfgnn.experiments.privacy import INPUTS, Noise, privacy_rows, privacy_tasks
+from vfgnn.experiments.studies import GNNS, REFRESHES, STUDIES, study_rows, study_tasks
+from vfgnn.experiments.tables import TableRow
+from vfgnn.report.figures import draw_aggregators, draw_refreshes
+from vfgnn.report.tables import grids_of, markdown_tables, show_tables
 
 
 def made_up(tasks):
@@ -36,10 +40,50 @@ def test_the_papers_figures_stand_where_they_belong():
     assert uneven == {"[0.9, 0.1]", "[0.8, 0.2]", "[0.7, 0.3]"}
 
 
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_row_has_the_settings_that_were_trained(name):
+    tasks = study_tasks(name, 1)
+    for task, trials in tasks.items():
+        trained = Settings.model_validate(json.loads(task.settings))
+        for trial in trials:
+            assert all(getattr(trained, key) == value for key, value in trial.variation.settings.items())
+    rows = study_rows(tasks, made_up(tasks))
+    named = {(trial.dataset, trial.model): trial.variation for trial in STUDIES[name]()}
+    assert {(row.dataset, row.model): row.variation for row in rows} == named
+    assert [TableRow.from_json(json.loads(json.dumps(row.to_json()))) for row in rows] == rows
+
+
+def renamed(name):
+    """The rows of a study, with names that say nothing."""
+    tasks = study_tasks(name, 1)
+    return [replace(row, model=f"row {i}") for i, row in enumerate(study_rows(tasks, made_up(tasks)))]
+
+
+def test_tables_and_figures_do_not_read_names():
+    rows = renamed("modes")
+    assert [line[0] for line in grids_of(rows)[1].rows] == [str(epochs) for epochs in REFRESHES]
+    [axis] = draw_refreshes(rows).axes
+    assert [len(drawn.lines[0].get_xdata()) for drawn in axis.containers] == [len(REFRESHES) + 1] * 3
+    assert [label.get_text() for label in draw_aggregators(renamed("aggregators")).axes[0].get_yticklabels()] == [*GNNS]
+    rows = renamed("sensitivity")
+    [grid] = grids_of(rows)
+    varied = {row.model: row.variation.settings for row in rows}
+    widths, depths = [{"dim": dim} for dim in (16, 32, 64, 128)], [{"layers": layers} for layers in range(1, 6)]
+    assert [varied[line[0]] for line in grid.rows] == [*widths, *depths]
+
+
+@pytest.mark.parametrize("noise", INPUTS)
+def test_what_is_noised_is_what_the_row_is_called(noise):
+    settings = [json.loads(task.settings) for task, cell in privacy_tasks(1).items() if cell.noise == noise]
+    noised = {key for one in settings for key in one["privacy"] if key in ("edge_epsilon", "label_epsilon")}
+    names = {Noise.EDGES: {"edge_epsilon"}, Noise.LABELS: {"label_epsilon"}}
+    assert noised == names.get(noise, {"edge_epsilon", "label_epsilon"})
+
+
 def test_privacy_rows_have_exact_totals():
     tasks = privacy_tasks(1)
     rows = privacy_rows(tasks, made_up(tasks))
-    gaussian = {row.epsilon: row for row in rows if (row.table, row.model) == ("privacy", "Gaussian")}
+    gaussian = {row.epsilon: row for row in rows if row.model == Noise.GAUSSIAN}
     assert gaussian[16.0].paper == 0.772 and gaussian[16.0].theorem == pytest.approx(160.0)
     assert gaussian[4.0].epsilon_total > gaussian[4.0].theorem
     assert {row.epsilon_total for row in rows if row.table == "privacy of inputs"} == {4.0, 6.0, 8.0, 10.0}

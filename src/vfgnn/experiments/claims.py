@@ -6,17 +6,19 @@ Beside the paper's own rows, Q1, Q2, Q4 and Q5 are checked of preset `best` too.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
-from vfgnn.experiments.baseline import DATASET, PAPER_ACCURACY, PAPER_SECONDS, Timing
-from vfgnn.experiments.catalogue import PAPER_TABLE_2
-from vfgnn.experiments.privacy import PAPER_TABLE_5, PRINTED
+from vfgnn.experiments.baseline import DATASET, PAPER_ACCURACY, PAPER_SECONDS, PUBLISH, Timing
+from vfgnn.experiments.catalogue import BEST, COMPARE, PAPER_TABLE_2, Model, Where
+from vfgnn.experiments.privacy import PAPER_TABLE_5, PRINTED, Noise
 from vfgnn.experiments.studies import COMBINES, PAPER_TABLE_3, PAPER_TABLE_4
-from vfgnn.experiments.tables import TableRow
+from vfgnn.experiments.tables import Mark, TableRow, show_proportion
 
-QUESTIONS = {
+Question = Literal["Q1", "Q2", "Q3", "Q4", "Q5", "Q6"]
+QUESTIONS: dict[Question, str] = {
     "Q1": "VFGNN is more accurate than each holder alone",
     "Q2": "VFGNN is nearly as accurate as the pooled model",
     "Q3": "VFGNN is as accurate as SecureGNN, and faster",
@@ -30,34 +32,37 @@ NEAR = 0.01
 SECURE_NEAR = 0.03
 """SecureGNN trains: no further below VFGNN than this."""
 OPEN = "open: features not available"
-BEST = "VFGNN_best"
+FEDERATED = tuple(model for model in COMPARE if model.where == "federated")
 
 Named = tuple[str, TableRow | None]  # what a finding calls a row, and the row if there is one
+Finding = tuple[str, bool | None]  # our numbers, and whether they are ordered as claimed; None: open, or missing
 
 
 @dataclass(frozen=True)
 class Claim:
     """One ordering."""
 
-    name: str  # where the paper says it, e.g. "Q1, Cora, VFGNN_C"
+    question: Question
+    subject: str  # what of the question, e.g. "Cora, VFGNN_C"
     says: str
     found: str  # our numbers
     reproduced: bool | None  # None: the rows that it needs are open, or missing
+    of_best: bool = False  # whether it is about preset `best`, not about a row that the paper has
 
     @property
-    def question(self) -> str:
-        """Q1 to Q6."""
-        return self.name.split(",")[0]
+    def name(self) -> str:
+        """For people."""
+        return f"{self.question}, {self.subject}"
 
     @property
-    def of_best(self) -> bool:
-        """Whether it is about preset `best`, not about a row that the paper has."""
-        return self.name.endswith(BEST)
+    def mark(self) -> Mark:
+        """The verdict."""
+        return {True: Mark.REPRODUCED, False: Mark.NOT_REPRODUCED, None: Mark.OPEN}[self.reproduced]
 
-    @property
-    def mark(self) -> str:
-        """The verdict for people."""
-        return {True: "reproduced", False: "not reproduced", None: "open"}[self.reproduced]
+    def to_json(self) -> dict[str, object]:
+        """With its name in full, for people, and the parts of the name that programs ask for."""
+        found = {"says": self.says, "found": self.found, "reproduced": self.reproduced}
+        return {"name": self.name, **found, "question": self.question, "of_best": self.of_best}
 
 
 def _list(printed: Iterable[float]) -> str:
@@ -95,22 +100,22 @@ def check_claims(rows: Sequence[TableRow], timings: Sequence[Timing]) -> list[Cl
     ]
 
 
-def _ordered(name: str, says: str, pairs: Sequence[tuple[Named, Named]], least: float | None = None) -> Claim:
-    """The first of each pair above its second; with `least`, above or no further below it than that."""
+def _ordered(pairs: Sequence[tuple[Named, Named]], least: float | None = None) -> Finding:
+    """Whether the first of each pair is above its second; with `least`, above or no further below it than that."""
     named = dict(one for pair in pairs for one in pair)
     missing = [label for label, row in named.items() if row is None]
     if missing:
-        return Claim(name, says, f"missing: no row for {', '.join(missing)}", None)
+        return f"missing: no row for {', '.join(missing)}", None
     rows = {label: row for label, row in named.items() if row is not None}
     means = {label: row.mean for label, row in rows.items() if row.mean is not None}
     if len(means) < len(rows):
-        return Claim(name, says, OPEN, None)
+        return OPEN, None
     gaps = {(high, low): means[high] - means[low] for (high, _), (low, _) in pairs}
     numbers = ", ".join(f"{label} {row.shown}" for label, row in rows.items())
     noise = _noise([(gap, rows[high], rows[low]) for (high, low), gap in gaps.items()], least or 0.0)
     smallest = f"{'smallest ' if len(gaps) > 1 else ''}difference {min(gaps.values()):+.3f}"
     held = min(gaps.values()) > 0 if least is None else min(gaps.values()) >= least - 1e-9
-    return Claim(name, says, f"{numbers}; {smallest}{noise}", held)
+    return f"{numbers}; {smallest}{noise}", held
 
 
 def _noise(gaps: Sequence[tuple[float, TableRow, TableRow]], limit: float) -> str:
@@ -127,89 +132,99 @@ def _noise(gaps: Sequence[tuple[float, TableRow, TableRow]], limit: float) -> st
     return f" ({count}within one standard error{' of the limit' if limit else ''})"
 
 
+def _same_preset(model: Model, where: Where) -> list[str]:
+    """The models of Table 2 that one is compared with: the same preset, trained on other data."""
+    return [one.name for one in COMPARE if one.where == where and one.preset == model.preset]
+
+
 def _above_isolated(rows: Rows) -> Iterator[Claim]:
     for dataset in NAMES:
         printed = PAPER_TABLE_2[dataset]
-        for model in (*COMBINES, BEST):
-            alone = [f"{'APPNP' if model == BEST else 'GraphSAGE'}_{holder}" for holder in "AB"]
-            gap = printed[model] - max(printed["GraphSAGE_A"], printed["GraphSAGE_B"])
-            mine = rows.get("compare", model, 2, dataset=dataset)
-            yield _ordered(
-                f"Q1, {NAMES[dataset]}, {model}",
-                f"above {alone[0]} and {alone[1]}"
-                + (" (the same model, one holder's data)" if model == BEST else f" (paper: by {gap:.3f} or more)"),
-                [(mine, rows.get("compare", other, 2, dataset=dataset)) for other in alone],
+        for model in FEDERATED:
+            alone = _same_preset(model, "isolated")
+            mine = rows.get("compare", model.name, 2, dataset=dataset)
+            of_best = model.name == BEST
+            if of_best:
+                by = "the same model, one holder's data"
+            else:
+                by = f"paper: by {printed[model.name] - max(printed[one] for one in alone):.3f} or more"
+            yield Claim(
+                "Q1",
+                f"{NAMES[dataset]}, {model.name}",
+                f"above {' and '.join(alone)} ({by})",
+                *_ordered([(mine, rows.get("compare", one, 2, dataset=dataset)) for one in alone]),
+                of_best=of_best,
             )
 
 
 def _near_joint(rows: Rows) -> Iterator[Claim]:
     for dataset in NAMES:
         printed = PAPER_TABLE_2[dataset]
-        for model in (*COMBINES, BEST):
-            joint = "APPNP_A+B" if model == BEST else "GraphSAGE_A+B"
-            gap = printed["GraphSAGE_A+B"] - printed[model]
-            yield _ordered(
-                f"Q2, {NAMES[dataset]}, {model}",
+        for model in FEDERATED:
+            [joint] = _same_preset(model, "pooled")
+            gap = printed["GraphSAGE_A+B"] - printed[model.name]
+            mine, pooled = (rows.get("compare", name, 2, dataset=dataset) for name in (model.name, joint))
+            yield Claim(
+                "Q2",
+                f"{NAMES[dataset]}, {model.name}",
                 f"near {joint}: at most {gap + NEAR:.3f} below it (the paper's gap {gap:.3f} plus {NEAR})",
-                [(rows.get("compare", model, 2, dataset=dataset), rows.get("compare", joint, 2, dataset=dataset))],
-                least=-(gap + NEAR),
+                *_ordered([(mine, pooled)], least=-(gap + NEAR)),
+                of_best=model.name == BEST,
             )
 
 
 def _secure(rows: Rows) -> Iterator[Claim]:
     ours, secure = (rows.get("baseline", model, dataset=DATASET) for model in PAPER_ACCURACY)
     printed = " against ".join(f"{accuracy:.3f}" for accuracy in PAPER_ACCURACY.values())
-    yield _ordered(
-        "Q3, accuracy", f"VFGNN_M at least as accurate as SecureGNN (paper: {printed})", [(ours, secure)], least=0.0
-    )
-    yield _ordered(
-        "Q3, SecureGNN trains",
-        f"SecureGNN at most {SECURE_NEAR} below VFGNN_M, the same network",
-        [(secure, ours)],
-        least=-SECURE_NEAR,
-    )
+    says = f"VFGNN_M at least as accurate as SecureGNN (paper: {printed})"
+    yield Claim("Q3", "accuracy", says, *_ordered([(ours, secure)], least=0.0))
+    says = f"SecureGNN at most {SECURE_NEAR} below VFGNN_M, the same network"
+    yield Claim("Q3", "SecureGNN trains", says, *_ordered([(secure, ours)], least=-SECURE_NEAR))
 
 
 def _faster(timings: Sequence[Timing]) -> Iterator[Claim]:
     ratio = PAPER_SECONDS["SecureGNN"] / PAPER_SECONDS["VFGNN_M"]
-    for publish in ("all", "needed"):
-        name = f"Q3, time, publish {publish}"
-        says = f"an epoch of VFGNN_M faster than one of SecureGNN (paper: {ratio:.1f} times)"
+    says = f"an epoch of VFGNN_M faster than one of SecureGNN (paper: {ratio:.1f} times)"
+    for publish in PUBLISH:
         seconds = {one.model: one.seconds for one in timings if (one.dataset, one.publish) == (DATASET, publish)}
-        missing = [model for model in PAPER_SECONDS if model not in seconds]
-        if missing:
-            yield Claim(name, says, f"missing: no time of {', '.join(missing)}", None)
-            continue
-        ours, secure = (seconds[model] for model in PAPER_SECONDS)
-        found = f"VFGNN_M {ours:.3g} s, SecureGNN {secure:.3g} s: {secure / ours:.1f} times"
-        yield Claim(name, says, found, ours < secure)
+        yield Claim("Q3", f"time, publish {publish}", says, *_times(seconds))
+
+
+def _times(seconds: Mapping[str, float]) -> Finding:
+    missing = [model for model in PAPER_SECONDS if model not in seconds]
+    if missing:
+        return f"missing: no time of {', '.join(missing)}", None
+    ours, secure = (seconds[model] for model in PAPER_SECONDS)
+    return f"VFGNN_M {ours:.3g} s, SecureGNN {secure:.3g} s: {secure / ours:.1f} times", ours < secure
 
 
 def _proportions(rows: Rows) -> Iterator[Claim]:
     for proportion, shares in PAPER_TABLE_3.items():
         concat, mean, regression = (rows.get("proportions", model, proportion) for model in COMBINES)
-        yield _ordered(
-            f"Q4, uneven, {proportion}",
+        yield Claim(
+            "Q4",
+            f"uneven, {show_proportion(proportion)}",
             f"VFGNN_R the best of the three, or level with it (paper: C, M, R {_list(shares.values())})",
-            [(regression, concat), (regression, mean)],
-            least=0.0,
+            *_ordered([(regression, concat), (regression, mean)], least=0.0),
         )
     for dataset in NAMES:
         printed = PAPER_TABLE_2[dataset]
         concat, mean, regression = (rows.get("compare", model, 2, dataset=dataset) for model in COMBINES)
         accuracies = {model: printed[model] for model in COMBINES}
         if max(accuracies.values()) == printed["VFGNN_M"]:  # not on PubMed, in the paper's own table
-            yield _ordered(
-                f"Q4, even, {NAMES[dataset]}",
+            yield Claim(
+                "Q4",
+                f"even, {NAMES[dataset]}",
                 f"VFGNN_M the best of the three (paper: C, M, R {_list(accuracies.values())})",
-                [(mean, concat), (mean, regression)],
+                *_ordered([(mean, concat), (mean, regression)]),
             )
     for model in (*COMBINES, BEST):
-        steps = [rows.get("proportions", model, proportion, name=proportion) for proportion in PAPER_TABLE_3]
+        steps = [rows.get("proportions", model, one, name=show_proportion(one)) for one in PAPER_TABLE_3]
         says = "tends to fall from 9:1 to 7:3: is higher at 9:1"
         if model != BEST:
             says += f" (paper: {_list(shares[model] for shares in PAPER_TABLE_3.values())})"
-        yield _ordered(f"Q4, over shares, {model}", says, [(steps[0], steps[-1])])
+        finding = _ordered([(steps[0], steps[-1])])
+        yield Claim("Q4", f"over shares, {model}", says, *finding, of_best=model == BEST)
 
 
 def _holders(rows: Rows) -> Iterator[Claim]:
@@ -218,17 +233,16 @@ def _holders(rows: Rows) -> Iterator[Claim]:
         says = "falls from 2 over 3 to 4 holders"
         if model != BEST:
             says += f" (paper: {_list(printed[model] for printed in PAPER_TABLE_4.values())})"
-        yield _ordered(f"Q5, {model}", says, list(pairwise(steps)))
+        yield Claim("Q5", model, says, *_ordered(list(pairwise(steps))), of_best=model == BEST)
 
 
 def _privacy(rows: Rows) -> Iterator[Claim]:
     for epsilon in PRINTED:
-        gap = PAPER_TABLE_5["James-Stein"][epsilon] - PAPER_TABLE_5["Gaussian"][epsilon]
-        pair = (rows.get("privacy", "James-Stein", epsilon), rows.get("privacy", "Gaussian", epsilon))
-        yield _ordered(
-            f"Q6, James-Stein, epsilon {epsilon:g}", f"James-Stein above Gaussian (paper: by {gap:.3f})", [pair]
-        )
-    for model, printed in PAPER_TABLE_5.items():
-        steps = [rows.get("privacy", model, epsilon, name=f"epsilon {epsilon:g}") for epsilon in reversed(PRINTED)]
+        gap = PAPER_TABLE_5[Noise.JAMES_STEIN][epsilon] - PAPER_TABLE_5[Noise.GAUSSIAN][epsilon]
+        pair = (rows.get("privacy", Noise.JAMES_STEIN, epsilon), rows.get("privacy", Noise.GAUSSIAN, epsilon))
+        says = f"James-Stein above Gaussian (paper: by {gap:.3f})"
+        yield Claim("Q6", f"James-Stein, epsilon {epsilon:g}", says, *_ordered([pair]))
+    for noise, printed in PAPER_TABLE_5.items():
+        steps = [rows.get("privacy", noise, epsilon, name=f"epsilon {epsilon:g}") for epsilon in reversed(PRINTED)]
         says = f"accuracy grows with epsilon (paper, from 64 down to 4: {_list(reversed(printed.values()))})"
-        yield _ordered(f"Q6, {model} over epsilon", says, list(pairwise(steps)))
+        yield Claim("Q6", f"{noise} over epsilon", says, *_ordered(list(pairwise(steps))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from vfgnn.experiments import baseline, new_nodes, privacy, studies, tables
 from vfgnn.experiments.catalogue import Model
 from vfgnn.experiments.runner import Task, TaskResult
-from vfgnn.experiments.tables import TableRow
+from vfgnn.experiments.tables import TableRow, show_proportion
 
 DATASETS = ("cora", "citeseer", "pubmed")
 Results = Mapping[Task, TaskResult]
@@ -42,7 +42,7 @@ def against_secure_gnn(seeds: int) -> Part:
 def noised(seeds: int) -> Part:
     """Table 5 and what a total budget buys."""
     tasks = privacy.privacy_tasks(seeds)
-    notes = {task: f"{cell.model} {cell.epsilon:g}" for task, cell in tasks.items()}
+    notes = {task: f"{cell.noise} {cell.epsilon:g}" for task, cell in tasks.items()}
     return Part("privacy", notes, lambda results: privacy.privacy_rows(tasks, results))
 
 
@@ -55,7 +55,7 @@ def with_new_nodes(seeds: int) -> Part:
 def study(name: str, seeds: int) -> Part:
     """One of the smaller tables."""
     tasks = studies.study_tasks(name, seeds)
-    notes = {task: f"{task.dataset} {trials[0].model} {trials[0].proportion}" for task, trials in tasks.items()}
+    notes = {task: f"{task.dataset} {one.model} {show_proportion(one.proportion)}" for task, (one, *_) in tasks.items()}
     return Part(name, notes, lambda results: studies.study_rows(tasks, results))
 
 

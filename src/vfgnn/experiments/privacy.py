@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from vfgnn.config import Preset, Settings
@@ -22,25 +23,45 @@ EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, math.inf)
 PRINTED = (4.0, 8.0, 16.0, 32.0, 64.0)
 TOTALS = (4.0, 6.0, 8.0, 10.0)
 
+
+class Noise(StrEnum):
+    """What is noised, or what becomes of noised rows; a member's value is the name of its rows."""
+
+    GAUSSIAN = "Gaussian"
+    JAMES_STEIN = "James-Stein"
+    POSITIVE_PART = "James-Stein, positive part"
+    KNOWN_NORM = "known norm, x / (1 + d s^2)"
+    NARROW = "width 16"
+    AVERAGED = "server averages releases"
+    EDGES = "edges"
+    LABELS = "labels"
+    EDGES_AND_LABELS = "edges and labels"
+
+
 PAPER_TABLE_5 = {
-    "Gaussian": dict(zip(PRINTED, (0.502, 0.702, 0.772, 0.789, 0.794), strict=True)),
-    "James-Stein": dict(zip(PRINTED, (0.510, 0.706, 0.781, 0.799, 0.804), strict=True)),
+    Noise.GAUSSIAN: dict(zip(PRINTED, (0.502, 0.702, 0.772, 0.789, 0.794), strict=True)),
+    Noise.JAMES_STEIN: dict(zip(PRINTED, (0.510, 0.706, 0.781, 0.799, 0.804), strict=True)),
 }
 """The paper's own figures (Table 5, accuracy on test nodes)."""
 
 Change = dict[str, object]
-MECHANISMS: dict[str, tuple[Change, Change]] = {  # settings, and settings of privacy
-    "Gaussian": ({}, {}),
-    "James-Stein": ({}, {"shrink": "james_stein"}),
+MECHANISMS: dict[Noise, tuple[Change, Change]] = {  # settings, and settings of privacy
+    Noise.GAUSSIAN: ({}, {}),
+    Noise.JAMES_STEIN: ({}, {"shrink": "james_stein"}),
 }
-VARIANTS: dict[str, tuple[Change, Change]] = {
-    "James-Stein, positive part": ({}, {"shrink": "james_stein_positive"}),
-    "known norm, x / (1 + d s^2)": ({}, {"shrink": "known_norm"}),
-    "width 16": ({"dim": 16}, {}),
-    "server averages releases": ({}, {"average_releases": 0.95}),
+VARIANTS: dict[Noise, tuple[Change, Change]] = {
+    Noise.POSITIVE_PART: ({}, {"shrink": "james_stein_positive"}),
+    Noise.KNOWN_NORM: ({}, {"shrink": "known_norm"}),
+    Noise.NARROW: ({"dim": 16}, {}),
+    Noise.AVERAGED: ({}, {"average_releases": 0.95}),
 }
 """All are post-processing, or fewer values to noise: the same epsilon."""
 
+INPUTS = {  # whether edges are noised, and whether labels are
+    Noise.EDGES: (True, False),
+    Noise.LABELS: (False, True),
+    Noise.EDGES_AND_LABELS: (True, True),
+}
 EDGES: dict[float, Change] = {
     4.0: {"layers": 2, "teleport": 0.5},
     6.0: {"layers": 1, "teleport": 0.5},
@@ -55,7 +76,7 @@ class Cell:
     """One figure of a table."""
 
     table: Literal["privacy", "privacy variants", "privacy of inputs"]
-    model: str
+    noise: Noise
     epsilon: float
 
 
@@ -66,28 +87,28 @@ def noised_rows(epsilon: float, changes: Change, privacy: Change) -> Settings:
     return Preset("best").settings(dataset=DATASET, overrides=overrides)
 
 
-def noised_inputs(epsilon: float, what: str) -> Settings:
+def noised_inputs(epsilon: float, *, edges: bool, labels: bool) -> Settings:
     """Randomised response, once, at a total epsilon for each of the two."""
     privacy: Change = {}
-    if "edges" in what:
+    if edges:
         privacy |= {"edge_epsilon": epsilon, "publish_noised_edges": True}
-    if "labels" in what:
+    if labels:
         privacy |= {"label_epsilon": epsilon}
-    changes = EDGES[epsilon] if "edges" in what else {}
+    changes = EDGES[epsilon] if edges else {}
     return Preset("best").settings(dataset=DATASET, overrides={**changes, "privacy": privacy})
 
 
 def _cells() -> Iterator[tuple[Cell, Settings]]:
     for epsilon in EPSILONS:
-        for model, change in MECHANISMS.items():
-            if not (math.isinf(epsilon) and model != "Gaussian"):
-                yield Cell("privacy", model, epsilon), noised_rows(epsilon, *change)
+        for noise, change in MECHANISMS.items():
+            if not (math.isinf(epsilon) and noise != Noise.GAUSSIAN):
+                yield Cell("privacy", noise, epsilon), noised_rows(epsilon, *change)
     for epsilon in PRINTED:
-        for model, change in VARIANTS.items():
-            yield Cell("privacy variants", model, epsilon), noised_rows(epsilon, *change)
+        for noise, change in VARIANTS.items():
+            yield Cell("privacy variants", noise, epsilon), noised_rows(epsilon, *change)
     for epsilon in TOTALS:
-        for what in ("edges", "labels", "edges and labels"):
-            yield Cell("privacy of inputs", what, epsilon), noised_inputs(epsilon, what)
+        for noise, (edges, labels) in INPUTS.items():
+            yield Cell("privacy of inputs", noise, epsilon), noised_inputs(epsilon, edges=edges, labels=labels)
 
 
 def privacy_tasks(seeds: int) -> dict[Task, Cell]:
@@ -114,10 +135,10 @@ def _row(cell: Cell, results: list[TaskResult]) -> TableRow:
         reached,
         table=cell.table,
         dataset=DATASET,
-        model="no noise" if math.isinf(cell.epsilon) else cell.model,
+        model="no noise" if math.isinf(cell.epsilon) else cell.noise,
         preset="best",
         epsilon=None if math.isinf(cell.epsilon) else cell.epsilon,
-        paper=PAPER_TABLE_5.get(cell.model, {}).get(cell.epsilon),
+        paper=PAPER_TABLE_5.get(cell.noise, {}).get(cell.epsilon),
         epsilon_total=total,
         theorem=theorem,
     )

@@ -56,7 +56,7 @@ class Reproduction:
             "machine": self.machine,
             "rows": [row.to_json() for row in self.rows],
             "timings": [asdict(timing) for timing in self.timings],
-            "claims": [asdict(claim) for claim in self.claims],
+            "claims": [claim.to_json() for claim in self.claims],
             "work": [asdict(work) for work in self.work],
             "total": asdict(self.total),
         }
@@ -67,7 +67,7 @@ class Reproduction:
         return Reproduction(
             seeds=content["seeds"],
             machine=content["machine"],
-            rows=tuple(TableRow(**row) for row in content["rows"]),
+            rows=tuple(TableRow.from_json(row) for row in content["rows"]),
             timings=tuple(Timing(**timing) for timing in content["timings"]),
             work=tuple(_work(work) for work in content["work"]),
             total=_work(content["total"]),

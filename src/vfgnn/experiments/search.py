@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 from vfgnn.config import Preset
-from vfgnn.experiments.catalogue import Model
+from vfgnn.experiments.catalogue import BEST, Model
 from vfgnn.experiments.runner import Store, Task, TaskResult, make_task, run_all
 
 Point = dict[str, float | int]
@@ -45,7 +45,7 @@ MODELS = {
         Model("pooled", "paper", "pooled"),
     ),
     "best": (
-        Model("VFGNN_best", "best", "federated", combine="confidence"),
+        Model(BEST, "best", "federated", combine="confidence"),
         Model("isolated", "best", "isolated"),
         Model("pooled", "best", "pooled"),
     ),

@@ -12,24 +12,26 @@ Cora, as in the paper; aggregators and modes on all three data sets. Figures bes
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vfgnn.config import Preset
+from vfgnn.config import Gnn, Preset
+from vfgnn.experiments.catalogue import BEST
 from vfgnn.experiments.runner import Task, TaskResult, make_task
-from vfgnn.experiments.tables import TableRow, row_of
+from vfgnn.experiments.tables import EVEN, NO_VARIATION, InitialEmbedding, TableRow, Variation, row_of
 
 DATASETS = ("cora", "citeseer", "pubmed")
 COMBINES = {"VFGNN_C": "concat", "VFGNN_M": "mean", "VFGNN_R": "regression"}
 PAPER_TABLE_3 = {
-    "9:1": {"VFGNN_C": 0.809, "VFGNN_M": 0.805, "VFGNN_R": 0.809},
-    "8:2": {"VFGNN_C": 0.802, "VFGNN_M": 0.796, "VFGNN_R": 0.807},
-    "7:3": {"VFGNN_C": 0.793, "VFGNN_M": 0.793, "VFGNN_R": 0.803},
+    (9, 1): {"VFGNN_C": 0.809, "VFGNN_M": 0.805, "VFGNN_R": 0.809},
+    (8, 2): {"VFGNN_C": 0.802, "VFGNN_M": 0.796, "VFGNN_R": 0.807},
+    (7, 3): {"VFGNN_C": 0.793, "VFGNN_M": 0.793, "VFGNN_R": 0.803},
 }
 PAPER_TABLE_4 = {
     2: {"VFGNN_C": 0.790, "VFGNN_M": 0.809, "VFGNN_R": 0.802},
     3: {"VFGNN_C": 0.749, "VFGNN_M": 0.774, "VFGNN_R": 0.760},
     4: {"VFGNN_C": 0.712, "VFGNN_M": 0.733, "VFGNN_R": 0.722},
 }
-GNNS = ("sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp")
+GNNS: tuple[Gnn, ...] = ("sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp")
 HOLDERS = (2, 3, 4, 5, 8)
+MODES: tuple[InitialEmbedding, ...] = ("individual", "collaborative")
 REFRESHES = (0, 1, 5, 20, 50)
 
 
@@ -43,19 +45,19 @@ class Trial:
     combine: str
     dataset: str = "cora"
     holders: int = 2
-    proportion: str = "5:5"
-    changes: tuple[tuple[str, object], ...] = ()
+    proportion: tuple[int, ...] = EVEN
+    variation: Variation = NO_VARIATION
     paper: float | None = None
 
     @property
     def proportions(self) -> tuple[float, ...] | None:
         """As the partition wants them."""
-        parts = [float(part) for part in self.proportion.split(":")]
-        return None if len(set(parts)) == 1 else tuple(part / sum(parts) for part in parts)
+        shares = self.proportion
+        return None if len(set(shares)) == 1 else tuple(share / sum(shares) for share in shares)
 
     def task(self, seed: int) -> Task:
         """One training of it."""
-        overrides = {"combine": self.combine, **dict(self.changes)}
+        overrides = {"combine": self.combine, **self.variation.settings}
         settings = Preset(self.preset).settings(dataset=self.dataset, model=self.combine, overrides=overrides)
         return make_task(
             settings,
@@ -72,17 +74,17 @@ def _proportions() -> Iterator[Trial]:
         for model, combine in COMBINES.items():
             yield Trial("proportions", model, "paper", combine, proportion=proportion, paper=printed[model])
         best = max(printed.values())
-        yield Trial("proportions", "VFGNN_best", "best", "confidence", proportion=proportion, paper=best)
+        yield Trial("proportions", BEST, "best", "confidence", proportion=proportion, paper=best)
 
 
 def _holders() -> Iterator[Trial]:
     for holders in HOLDERS:
         printed: Mapping[str, float] = PAPER_TABLE_4.get(holders, {})
-        even = ":".join(["1"] * holders)
+        even = (1,) * holders
         for model, combine in COMBINES.items():
             yield Trial("holders", model, "paper", combine, "cora", holders, even, paper=printed.get(model))
         best = max(printed.values(), default=None)
-        yield Trial("holders", "VFGNN_best", "best", "confidence", "cora", holders, even, paper=best)
+        yield Trial("holders", BEST, "best", "confidence", "cora", holders, even, paper=best)
 
 
 def _aggregators() -> Iterator[Trial]:
@@ -92,28 +94,28 @@ def _aggregators() -> Iterator[Trial]:
         for gnn in GNNS:
             if gnn == "sage_lstm" and dataset != "cora":
                 continue
-            changes: tuple[tuple[str, object], ...] = (("gnn", gnn), ("layers", 10 if gnn == "appnp" else depth))
-            yield Trial("aggregators", gnn, "paper", "mean", dataset, changes=changes)
-            yield Trial("aggregators", f"{gnn}, no hidden layer", "best", "mean", dataset, changes=changes)
+            variation = Variation(gnn=gnn, layers=10 if gnn == "appnp" else depth)
+            yield Trial("aggregators", gnn, "paper", "mean", dataset, variation=variation)
+            yield Trial("aggregators", f"{gnn}, no hidden layer", "best", "mean", dataset, variation=variation)
 
 
 def _modes() -> Iterator[Trial]:
     for dataset in DATASETS:
-        for mode in ("individual", "collaborative"):
+        for mode in MODES:
             for preset, combine in (("paper", "mean"), ("best", "confidence")):
-                changes: tuple[tuple[str, object], ...] = (("initial_embedding", mode),)
-                yield Trial("modes", f"{mode}, preset {preset}", preset, combine, dataset, changes=changes)
+                variation = Variation(initial_embedding=mode)
+                yield Trial("modes", f"{mode}, preset {preset}", preset, combine, dataset, variation=variation)
         for epochs in REFRESHES:
-            changes = (("joint_layer_epochs", epochs),)
+            variation = Variation(joint_layer_epochs=epochs)
             model = f"joint layer trained for {epochs} epochs"
-            yield Trial("modes", model, "best", "confidence", dataset, changes=changes)
+            yield Trial("modes", model, "best", "confidence", dataset, variation=variation)
 
 
 def _sensitivity() -> Iterator[Trial]:
     for dim in (16, 32, 64, 128):
-        yield Trial("sensitivity", f"d = {dim}", "paper", "mean", changes=(("dim", dim),))
+        yield Trial("sensitivity", f"d = {dim}", "paper", "mean", variation=Variation(dim=dim))
     for layers in (1, 2, 3, 4, 5):
-        yield Trial("sensitivity", f"K = {layers}", "paper", "mean", changes=(("layers", layers),))
+        yield Trial("sensitivity", f"K = {layers}", "paper", "mean", variation=Variation(layers=layers))
 
 
 STUDIES = {
@@ -150,6 +152,7 @@ def study_rows(tasks: Mapping[Task, list[Trial]], results: Mapping[Task, TaskRes
             holders=trial.holders,
             proportion=trial.proportion,
             paper=trial.paper,
+            variation=trial.variation,
         )
         for trial, values in reached.items()
     ]

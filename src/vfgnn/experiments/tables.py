@@ -3,10 +3,42 @@
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Literal
 
-from vfgnn.config import Preset
+from vfgnn.config import Gnn, Preset
 from vfgnn.experiments.catalogue import COMPARE, PAPER_TABLE_2, Model
 from vfgnn.experiments.runner import Task, TaskResult, make_task
+
+InitialEmbedding = Literal["individual", "collaborative"]
+EVEN = (5, 5)
+
+
+class Mark(StrEnum):
+    """The verdict of a claim; a row that could not be trained here is open too."""
+
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not reproduced"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Variation:
+    """The settings that a study varies, under their own names; None: as the preset has it."""
+
+    gnn: Gnn | None = None
+    initial_embedding: InitialEmbedding | None = None
+    joint_layer_epochs: int | None = None
+    dim: int | None = None
+    layers: int | None = None
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The varied ones alone."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+NO_VARIATION = Variation()
 
 
 @dataclass(frozen=True)
@@ -15,10 +47,10 @@ class TableRow:
 
     table: str
     dataset: str
-    model: str
+    model: str  # the row's name, for people and to find the row by; values have fields of their own
     preset: str
     holders: int
-    proportion: str
+    proportion: tuple[int, ...]  # of columns and edges, by holder
     epsilon: float | None
     mean: float | None  # None: open, it could not be trained here
     std: float | None
@@ -26,11 +58,12 @@ class TableRow:
     paper: float | None
     epsilon_total: float | None = None  # where rows are noised: of all releases of a run
     theorem: float | None = None  # and what the paper's theorem says of them
+    variation: Variation = NO_VARIATION
 
     @property
     def shown(self) -> str:
         """Mean and deviation for people."""
-        return "open" if self.mean is None else f"{self.mean:.3f} ± {self.std or 0:.3f}"
+        return Mark.OPEN if self.mean is None else f"{self.mean:.3f} ± {self.std or 0:.3f}"
 
     @property
     def difference(self) -> float | None:
@@ -38,9 +71,22 @@ class TableRow:
         return None if self.mean is None or self.paper is None else self.mean - self.paper
 
     def to_json(self) -> dict[str, object]:
-        """As it is; totals of differential privacy only where there are some."""
-        extra = ("epsilon_total", "theorem")
-        return {key: value for key, value in asdict(self).items() if key not in extra or value is not None}
+        """As it is; totals of differential privacy, and a variation, only where there are some."""
+        content = asdict(self) | {"proportion": show_proportion(self.proportion), "variation": self.variation.settings}
+        extra = ("epsilon_total", "theorem", "variation")
+        return {key: value for key, value in content.items() if key not in extra or value not in (None, {})}
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> "TableRow":
+        """Back from such a file."""
+        proportion = tuple(int(share) for share in content["proportion"].split(":"))
+        variation = Variation(**content.get("variation", {}))
+        return TableRow(**{**content, "proportion": proportion, "variation": variation})
+
+
+def show_proportion(proportion: Sequence[int]) -> str:
+    """As the paper writes it, e.g. 9:1."""
+    return ":".join(str(share) for share in proportion)
 
 
 def compare_tasks(datasets: Sequence[str], seeds: int, *, holders: int, models: Sequence[Model]) -> dict[Task, Model]:
@@ -67,10 +113,11 @@ def row_of(
     preset: str,
     paper: float | None,
     holders: int = 2,
-    proportion: str = "5:5",
+    proportion: tuple[int, ...] = EVEN,
     epsilon: float | None = None,
     epsilon_total: float | None = None,
     theorem: float | None = None,
+    variation: Variation = NO_VARIATION,
 ) -> TableRow:
     """Mean and deviation of what was reached, one figure per seed; of nothing, an open row."""
     return TableRow(
@@ -87,6 +134,7 @@ def row_of(
         paper=paper,
         epsilon_total=epsilon_total,
         theorem=theorem,
+        variation=variation,
     )
 
 
@@ -104,7 +152,7 @@ def compare_rows(tasks: Mapping[Task, Model], results: Mapping[Task, TaskResult]
             model=model.name,
             preset=model.preset,
             holders=holders,
-            proportion=":".join(["5", "5"] if holders == 2 else ["1"] * holders),
+            proportion=EVEN if holders == 2 else (1,) * holders,
             paper=PAPER_TABLE_2[dataset].get(model.name) if holders == 2 else None,
         )
         for (dataset, model), values in reached.items()

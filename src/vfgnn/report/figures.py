@@ -14,13 +14,14 @@ from matplotlib.figure import Figure
 from vfgnn.bench.scale import ScaleBenchmark
 from vfgnn.bench.serve import ServeBenchmark
 from vfgnn.experiments.baseline import Timing
+from vfgnn.experiments.catalogue import BEST
 from vfgnn.experiments.claims import NAMES
-from vfgnn.experiments.tables import TableRow
+from vfgnn.experiments.privacy import Noise
+from vfgnn.experiments.tables import TableRow, show_proportion
 from vfgnn.report.charts import BLUE, ORANGE
-from vfgnn.report.tables import epochs_of
 
 OURS, THEIRS, INK = BLUE, "#c9ced6", "#5a6678"
-MODELS = {"VFGNN_C": ORANGE, "VFGNN_M": "#2c7a7b", "VFGNN_R": "#b83280", "VFGNN_best": OURS}
+MODELS = {"VFGNN_C": ORANGE, "VFGNN_M": "#2c7a7b", "VFGNN_R": "#b83280", BEST: OURS}
 DATASETS = {"cora": OURS, "citeseer": ORANGE, "pubmed": "#2c7a7b", "arxiv": INK}
 
 
@@ -103,14 +104,17 @@ def draw_compare(rows: Sequence[TableRow]) -> Figure:
 
 def draw_aggregators(rows: Sequence[TableRow]) -> Figure:
     """Accuracy of each aggregator, with the paper's head and without a hidden layer, one panel per data set."""
-    models = list(dict.fromkeys(row.model.split(",")[0] for row in rows))
-    figure, panels = _panels(rows, models)
+    gnns = list(dict.fromkeys(row.variation.gnn for row in rows if row.variation.gnn is not None))
+    figure, panels = _panels(rows, gnns)
     looks = {"paper": (ORANGE, "preset paper: one hidden layer"), "best": (OURS, "preset best: no hidden layer")}
     for dataset, axis in panels.items():
         for preset, (colour, label) in looks.items():
-            mine = [row for row in rows if (row.dataset, row.preset) == (dataset, preset)]
-            places = [float(models.index(row.model.split(",")[0])) for row in mine]
-            _draw(axis, places, mine, "o", colour, label, across=True)
+            points = {
+                float(gnns.index(gnn)): row
+                for row in rows
+                if (row.dataset, row.preset) == (dataset, preset) and (gnn := row.variation.gnn) is not None
+            }
+            _draw(axis, list(points), list(points.values()), "o", colour, label, across=True)
     _legend(figure, next(iter(panels.values())))
     return figure
 
@@ -125,25 +129,27 @@ def draw_holders(rows: Sequence[TableRow]) -> Figure:
 
 def draw_proportions(rows: Sequence[TableRow]) -> Figure:
     """Accuracy by the shares of columns and edges; rows of Table 2 give the even ones."""
-    shares = sorted({row.proportion for row in rows}, reverse=True)
-    figure, axis = _frame("shares of columns and edges (Cora, 2 holders)", shares)
-    _models(axis, rows, [float(shares.index(row.proportion)) for row in rows])
+    proportions = sorted({row.proportion for row in rows}, reverse=True)
+    ticks = [show_proportion(proportion) for proportion in proportions]
+    figure, axis = _frame("shares of columns and edges (Cora, 2 holders)", ticks)
+    _models(axis, rows, [float(proportions.index(row.proportion)) for row in rows])
     return figure
 
 
 def draw_refreshes(rows: Sequence[TableRow]) -> Figure:
     """Accuracy against the epochs that the joint layer is trained for; dotted: individual initial embeddings."""
-    counts = sorted({epochs for row in rows if (epochs := epochs_of(row)) is not None})
+    counts = sorted({epochs for row in rows if (epochs := row.variation.joint_layer_epochs) is not None})
     ticks = [*(str(count) for count in counts), "all"]
     figure, axis = _frame("joint_layer_epochs (preset best, 2 holders; dotted: individual initial embeddings)", ticks)
     for dataset in dict.fromkeys(row.dataset for row in rows):
         mine = [row for row in rows if row.dataset == dataset and row.preset == "best"]
         colour, label = DATASETS.get(dataset, INK), NAMES.get(dataset, dataset)
-        points = {float(counts.index(epochs)): row for row in mine if (epochs := epochs_of(row)) is not None}
-        points |= {float(len(counts)): row for row in mine if row.model.startswith("collaborative")}
+        frozen = [(epochs, row) for row in mine if (epochs := row.variation.joint_layer_epochs) is not None]
+        points = {float(counts.index(epochs)): row for epochs, row in frozen}
+        points |= {float(len(counts)): row for row in mine if row.variation.initial_embedding == "collaborative"}
         _draw(axis, list(points), list(points.values()), "o-", colour, label)
         for row in mine:
-            if row.model.startswith("individual") and row.mean is not None:
+            if row.variation.initial_embedding == "individual" and row.mean is not None:
                 axis.axhline(row.mean, color=colour, ls=":", lw=1.2, zorder=0)
     _outside(axis)
     return figure
@@ -170,19 +176,19 @@ def draw_times(timings: Sequence[Timing]) -> Figure:
 def draw_privacy(rows: Sequence[TableRow]) -> Figure:
     """Accuracy against the TOTAL epsilon of a run: noise on every release of a row, and noise on the inputs, once."""
     lines = {
-        ("privacy", "Gaussian"): ("noise on rows, Gaussian", OURS, "o-"),
-        ("privacy", "James-Stein"): ("noise on rows, James-Stein", "#63b3ed", "o--"),
-        ("privacy variants", "server averages releases"): ("noise on rows, averaged by the server", "#2c7a7b", "o-"),
-        ("privacy of inputs", "edges"): ("noised edges, once", ORANGE, "s-"),
-        ("privacy of inputs", "labels"): ("noised labels, once", "#b83280", "s-"),
-        ("privacy of inputs", "edges and labels"): ("both, once", "#744210", "s-"),
+        Noise.GAUSSIAN: ("noise on rows, Gaussian", OURS, "o-"),
+        Noise.JAMES_STEIN: ("noise on rows, James-Stein", "#63b3ed", "o--"),
+        Noise.AVERAGED: ("noise on rows, averaged by the server", "#2c7a7b", "o-"),
+        Noise.EDGES: ("noised edges, once", ORANGE, "s-"),
+        Noise.LABELS: ("noised labels, once", "#b83280", "s-"),
+        Noise.EDGES_AND_LABELS: ("both, once", "#744210", "s-"),
     }
     figure, axis = plt.subplots(figsize=(9.6, 4.2))
-    for (table, model), (label, colour, style) in lines.items():
-        mine = [row for row in rows if (row.table, row.model) == (table, model) and row.epsilon_total is not None]
+    for noise, (label, colour, style) in lines.items():
+        mine = [row for row in rows if row.model == noise and row.epsilon_total is not None]
         _draw(axis, [row.epsilon_total or 0.0 for row in mine], mine, style, colour, label)
     for row in rows:
-        if row.model == "no noise" and row.mean is not None:
+        if row.epsilon is None and row.mean is not None:  # no noise
             axis.axhline(row.mean, color=THEIRS, zorder=0)
             axis.text(16, row.mean + 0.008, "no noise, combined by mean", color=INK, fontsize=8)
     axis.set_xscale("log")
@@ -246,7 +252,7 @@ def _models(axis: Axes, rows: Sequence[TableRow], places: Sequence[float]) -> No
     for model, colour in MODELS.items():
         mine = sorted((at, i) for i, at in enumerate(places) if rows[i].model == model)
         _draw(axis, [at for at, _ in mine], [rows[i] for _, i in mine], "o-", colour, model)
-        if model != "VFGNN_best":  # beside it would stand the best of the three once more
+        if model != BEST:  # beside it would stand the best of the three once more
             printed = {at: accuracy for at, i in mine if (accuracy := rows[i].paper) is not None}
             x, y = list(printed), list(printed.values())
             axis.plot(x, y, "D--", color=colour, mfc="white", ms=5, lw=1)

@@ -7,11 +7,15 @@ from typing import Literal
 from rich.table import Table
 from rich.text import Text
 
+from vfgnn.experiments.tables import Mark
 from vfgnn.report.html import escape, table_of
 
-MARKS = {"reproduced": ("good", "green"), "not reproduced": ("bad", "bold red"), "open": ("soft", "yellow")}
-"""Verdicts: their class in a page, their style in a terminal."""
-OURS = "VFGNN_best"
+MARKS = {
+    Mark.REPRODUCED: ("good", "green"),
+    Mark.NOT_REPRODUCED: ("bad", "bold red"),
+    Mark.OPEN: ("soft", "yellow"),
+}
+"""Verdicts among the cells: their class in a page, their style in a terminal."""
 PROSE = 28
 """Longer cells are sentences: they may be folded."""
 HALF = 45
@@ -20,12 +24,13 @@ HALF = 45
 
 @dataclass(frozen=True)
 class Grid:
-    """A table, cell by cell; the columns from `numbers` on are right-aligned."""
+    """A table, cell by cell; the columns from `numbers` on are right-aligned, the rows `strong` stand out."""
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: int = 1
+    strong: frozenset[int] = frozenset()
 
     @property
     def prose(self) -> bool:
@@ -50,9 +55,9 @@ class Grid:
             else:  # what is folded is the heading, never a figure
                 least = max(widest, 1, *map(len, heading.split()))
                 table.add_column(Text("\n".join(wrap(heading, least))), justify=side, no_wrap=True)
-        for row in self.rows:
-            cells = [Text(cell, MARKS[cell][1] if cell in MARKS else "") for cell in row]
-            table.add_row(*cells, style="bold green" if OURS in row else "")
+        for i, row in enumerate(self.rows):
+            cells = [Text(cell, MARKS[cell][1] if isinstance(cell, Mark) else "") for cell in row]
+            table.add_row(*cells, style="bold green" if i in self.strong else "")
         return table
 
     def to_markdown(self) -> str:
@@ -64,13 +69,13 @@ class Grid:
 
     def to_html(self) -> str:
         """For a page."""
-        rows = [[self._cell(cell, strong=OURS in row) for cell in row] for row in self.rows]
+        rows = [[self._cell(cell, strong=i in self.strong) for cell in row] for i, row in enumerate(self.rows)]
         numbers = range(self.numbers, len(self.headings))
         return f"<h3>{escape(self.title)}</h3>" + table_of(self.headings, rows, numbers, "prose" if self.prose else "")
 
     @staticmethod
     def _cell(cell: str, *, strong: bool) -> str:
-        if cell in MARKS:
+        if isinstance(cell, Mark):
             return f'<span class="{MARKS[cell][0]}">{escape(cell)}</span>'
         text = escape(cell).replace(" ± ", "&nbsp;±&nbsp;")
         return f"<b>{text}</b>" if strong else text

@@ -10,6 +10,7 @@ from textwrap import fill
 
 from vfgnn.experiments.claims import NEAR
 from vfgnn.experiments.reproduction import Reproduction
+from vfgnn.experiments.tables import Mark
 from vfgnn.report import charts
 from vfgnn.report.figures import save
 from vfgnn.report.html import escape, page_of
@@ -34,7 +35,7 @@ READ = (
 def make_page(reproduction: Reproduction) -> str:
     """The whole page."""
     sections = list(sections_of(reproduction))
-    links = " ".join(f'<a href="#{section.name}">{escape(section.title.split(":")[0])}</a>' for section in sections)
+    links = " ".join(f'<a href="#{section.name}">{escape(section.topic)}</a>' for section in sections)
     cards = "".join(
         f'<div class="card"><b>{escape(value)}</b>{escape(name)}</div>' for name, value in _cards(reproduction)
     )
@@ -80,9 +81,9 @@ def _inline(text: str) -> str:
 def _cards(reproduction: Reproduction) -> list[tuple[str, str]]:
     marks = [claim.mark for claim in reproduction.claims]
     return [
-        ("claims reproduced", f"{marks.count('reproduced')} of {len(marks) - marks.count('open')}"),
-        ("not reproduced", str(marks.count("not reproduced"))),
-        ("open", str(marks.count("open"))),
+        ("claims reproduced", f"{marks.count(Mark.REPRODUCED)} of {len(marks) - marks.count(Mark.OPEN)}"),
+        ("not reproduced", str(marks.count(Mark.NOT_REPRODUCED))),
+        ("open", str(marks.count(Mark.OPEN))),
         ("seeds", str(reproduction.seeds)),
         ("trainings", f"{reproduction.total.trainings:,}"),
         ("of one core", f"{reproduction.total.cpu_seconds / 3600:.1f} h"),

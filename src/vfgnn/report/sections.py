@@ -10,6 +10,7 @@ from typing import TypeVar
 from matplotlib.figure import Figure
 
 from vfgnn.experiments.baseline import DATASET, STEPS, Timing
+from vfgnn.experiments.claims import Question
 from vfgnn.experiments.reproduction import Reproduction
 from vfgnn.experiments.tables import TableRow
 from vfgnn.report.figures import (
@@ -41,10 +42,16 @@ class Section:
     """One of them; in what is told, code stands between backticks."""
 
     name: str
-    title: str
+    topic: str  # its title in a list of sections
+    about: str  # the rest of its title
     told: str
     pictures: tuple[Picture, ...]
     grids: tuple[Grid, ...]
+
+    @property
+    def title(self) -> str:
+        """In full."""
+        return f"{self.topic}: {self.about}" if self.about else self.topic
 
 
 def sections_of(reproduction: Reproduction) -> Iterator[Section]:
@@ -57,14 +64,15 @@ def sections_of(reproduction: Reproduction) -> Iterator[Section]:
     yield _promised(reproduction)
     yield _arxiv(reproduction)
     told = "Trainings of each part; one that two parts share counts in both. Measurements of time are not in it."
-    yield Section("work", "What it took", told, (), (work_grid([*reproduction.work, reproduction.total]),))
+    yield Section("work", "What it took", "", told, (), (work_grid([*reproduction.work, reproduction.total]),))
 
 
 def _compared(reproduction: Reproduction) -> Section:
     rows = reproduction.of("compare")
     return Section(
         "q1",
-        "Q1 and Q2: against isolated and pooled data (Table 2)",
+        "Q1 and Q2",
+        "against isolated and pooled data (Table 2)",
         "Two holders with half of the columns and half of the edges each, every edge at exactly one of them. "
         "`GraphSAGE_A` and `_B` have one holder's data, `GraphSAGE_A+B` all of it in one place; `VFGNN_C`, `_M` and "
         "`_R` combine rows by concatenation, mean and regression. All these are the paper's model with one sigmoid "
@@ -79,7 +87,8 @@ def _secure(reproduction: Reproduction) -> Section:
     timings = [one for one in reproduction.timings if one.dataset == DATASET]
     return Section(
         "q3",
-        "Q3: against SecureGNN, all layers on shares",
+        "Q3",
+        "against SecureGNN, all layers on shares",
         "The same network at both, that of `VFGNN_M`; SecureGNN has a Taylor polynomial for its sigmoid. Times are "
         f"those of real processes over TLS on one machine, the median of {STEPS} training steps. `publish = all` "
         "sends every row in every epoch, as the paper does, `needed` those that the step needs. Elsewhere only "
@@ -102,7 +111,8 @@ def _proportions(reproduction: Reproduction) -> Section:
     caption = "Test accuracy by shares of columns and edges; dashed and hollow: the paper's"
     return Section(
         "q4",
-        "Q4: uneven shares (Table 3)",
+        "Q4",
+        "uneven shares (Table 3)",
         "One holder has nine, eight or seven tenths of columns and edges; the even shares in the figure are those of "
         "Table 2. That Mean is best for even shares is checked where the paper's own figures have it so: not on "
         "PubMed, where they have Regression 0.001 above." + _lacking(reproduction, "proportions"),
@@ -116,7 +126,8 @@ def _holders(reproduction: Reproduction) -> Section:
     caption = "Test accuracy by the number of holders; dashed and hollow: the paper's"
     return Section(
         "q5",
-        "Q5: more holders (Table 4)",
+        "Q5",
+        "more holders (Table 4)",
         "Even shares of columns and edges; 5 and 8 holders are beyond the paper." + _lacking(reproduction, "holders"),
         _picture("holders", draw_holders, rows, caption),
         (*grids_of(rows), _claims(reproduction, "Q5")),
@@ -127,7 +138,8 @@ def _private(reproduction: Reproduction) -> Section:
     rows = reproduction.of("privacy", "privacy variants", "privacy of inputs")
     return Section(
         "q6",
-        "Q6: differential privacy (Table 5)",
+        "Q6",
+        "differential privacy (Table 5)",
         "Preset `best`, rows combined by mean. The paper quotes the epsilon of one release of a row. The exact total "
         "is what all releases of a run come to at delta 1e-4; by the theorem it is the paper's sqrt(T) epsilon, its "
         "constant left out. Beyond the paper: the same noise otherwise used, and inputs noised once at a total epsilon."
@@ -142,7 +154,8 @@ def _promised(reproduction: Reproduction) -> Section:
     frozen = "Test accuracy when the joint layer is frozen after some epochs; all: never"
     return Section(
         "promised",
-        "Beyond: what the paper promises without printing it",
+        "Beyond",
+        "what the paper promises without printing it",
         "Aggregators side by side, LSTM on Cora only; initial embeddings from the columns of all holders, under secret "
         "sharing (collaborative), or from each holder's own (individual); the joint layer trained in the first epochs "
         "only, then frozen, which reveals less and costs less; width d and depth K. The paper has no figures for these."
@@ -159,7 +172,8 @@ def _arxiv(reproduction: Reproduction) -> Section:
     timings = [one for one in reproduction.timings if one.dataset == "arxiv"]
     return Section(
         "arxiv",
-        "arXiv: open",
+        "arXiv",
+        "open",
         "Its features are not available here: its accuracies and claims stay open, and the paper's figures stand alone "
         "in its table above. What an epoch costs is measured on its real graph with generated features.",
         (),
@@ -167,7 +181,7 @@ def _arxiv(reproduction: Reproduction) -> Section:
     )
 
 
-def _claims(reproduction: Reproduction, question: str) -> Grid:
+def _claims(reproduction: Reproduction, question: Question) -> Grid:
     return claims_grid([one for one in reproduction.claims if one.question == question], f"Claims of {question}")
 
 

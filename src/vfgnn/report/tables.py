@@ -4,16 +4,16 @@ One column per data set where the paper prints nothing to compare with; elsewher
 stand beside ours.
 """
 
-import re
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
 from vfgnn.experiments.baseline import Timing
+from vfgnn.experiments.catalogue import BEST
 from vfgnn.experiments.claims import NAMES, QUESTIONS, Claim
 from vfgnn.experiments.reproduction import Work
-from vfgnn.experiments.tables import TableRow
-from vfgnn.report.grid import MARKS, Grid
+from vfgnn.experiments.tables import Mark, TableRow, show_proportion
+from vfgnn.report.grid import Grid
 
 Column = tuple[str, Callable[[TableRow], str]]
 
@@ -28,9 +28,12 @@ def _epsilon(value: float | None) -> str:
 
 MODEL: Column = ("model", lambda row: row.model)
 USE: Column = ("", lambda row: row.model)
+EMBEDDING: Column = ("initial embedding", lambda row: row.model)
+AGGREGATOR: Column = ("aggregator", lambda row: row.model)
 NOISED: Column = ("noised", lambda row: row.model)
-SHARES: Column = ("shares", lambda row: row.proportion)
+SHARES: Column = ("shares", lambda row: show_proportion(row.proportion))
 HOLDERS: Column = ("holders", lambda row: str(row.holders))
+EPOCHS: Column = ("joint_layer_epochs", lambda row: str(row.variation.joint_layer_epochs))
 ACCURACY: Column = ("accuracy", lambda row: row.shown)
 PAPER: tuple[Column, ...] = (
     ACCURACY,
@@ -45,20 +48,21 @@ EACH: Column = ("epsilon of a release", lambda row: "none" if row.epsilon is Non
 
 
 def _lines(title: str, rows: Sequence[TableRow], *columns: Column, numbers: int) -> Grid:
-    """One line per row."""
+    """One line per row; those of preset `best` stand out."""
     cells = tuple(tuple(show(row) for _, show in columns) for row in rows)
-    return Grid(title, tuple(heading for heading, _ in columns), cells, numbers)
+    ours = frozenset(i for i, row in enumerate(rows) if row.model == BEST)
+    return Grid(title, tuple(heading for heading, _ in columns), cells, numbers, ours)
 
 
-def _across(title: str, rows: Sequence[TableRow], first: str, label: Callable[[str], str] = str) -> Grid:
-    """One line per model, a column for each data set."""
+def _across(title: str, rows: Sequence[TableRow], first: Column) -> Grid:
+    """One line per label of the first column, and a column for each data set."""
+    heading, label = first
     datasets = list(dict.fromkeys(row.dataset for row in rows))
-    found = {(row.model, row.dataset): row.shown for row in rows}
+    found = {(label(row), row.dataset): row.shown for row in rows}
     cells = tuple(
-        (label(model), *(found.get((model, dataset), "-") for dataset in datasets))
-        for model in dict.fromkeys(row.model for row in rows)
+        (name, *(found.get((name, dataset), "-") for dataset in datasets)) for name in dict.fromkeys(map(label, rows))
     )
-    return Grid(title, (first, *(NAMES.get(dataset, dataset) for dataset in datasets)), cells)
+    return Grid(title, (heading, *(NAMES.get(dataset, dataset) for dataset in datasets)), cells)
 
 
 def _seeds(rows: Sequence[TableRow]) -> str:
@@ -75,32 +79,22 @@ def _compare(rows: Sequence[TableRow]) -> list[Grid]:
     return grids
 
 
-REFRESH = re.compile(r"joint layer trained for (\d+) epochs")
-
-
-def epochs_of(row: TableRow) -> int | None:
-    """For how many epochs the joint layer was trained, where that was varied."""
-    found = REFRESH.fullmatch(row.model)
-    return None if found is None else int(found[1])
-
-
 def _modes(rows: Sequence[TableRow]) -> list[Grid]:
-    frozen = [row for row in rows if epochs_of(row) is not None]
-    modes = [row for row in rows if epochs_of(row) is None]
+    frozen = [row for row in rows if row.variation.joint_layer_epochs is not None]
+    modes = [row for row in rows if row.variation.joint_layer_epochs is None]
     seeds = _seeds(rows)
-    grids = [_across(f"Initial embeddings, 2 holders ({seeds})", modes, "initial embedding")] if modes else []
+    grids = [_across(f"Initial embeddings, 2 holders ({seeds})", modes, EMBEDDING)] if modes else []
     title = f"Joint layer trained for the first epochs only, preset best, 2 holders ({seeds})"
-    label: Callable[[str], str] = lambda model: REFRESH.sub(r"\1", model)  # noqa: E731
-    return [*grids, _across(title, frozen, "joint_layer_epochs", label)] if frozen else grids
+    return [*grids, _across(title, frozen, EPOCHS)] if frozen else grids
 
 
 def _aggregators(rows: Sequence[TableRow]) -> list[Grid]:
-    return [_across(f"Aggregators, 2 holders ({_seeds(rows)})", rows, "aggregator")]
+    return [_across(f"Aggregators, 2 holders ({_seeds(rows)})", rows, AGGREGATOR)]
 
 
 def _sensitivity(rows: Sequence[TableRow]) -> list[Grid]:
-    ordered = sorted(rows, key=lambda row: (row.model[0] == "K", int(row.model.split("=")[1])))
-    return [_across(f"Width d and depth K of VFGNN_M, 2 holders ({_seeds(rows)})", ordered, "")]
+    ordered = sorted(rows, key=lambda row: (row.variation.layers or 0, row.variation.dim or 0))  # d first, then K
+    return [_across(f"Width d and depth K of VFGNN_M, 2 holders ({_seeds(rows)})", ordered, USE)]
 
 
 def _simple(title: str, *columns: Column, numbers: int = 1) -> Callable[[Sequence[TableRow]], list[Grid]]:
@@ -141,7 +135,7 @@ def summary_grid(claims: Sequence[Claim]) -> Grid:
         for best in (False, True):
             marks = [claim.mark for claim in claims if claim.question == question and claim.of_best is best]
             shown = (f"{question}, preset best", "the same of VFGNN_best") if best else (question, about)
-            rows += [(*shown, *(str(marks.count(mark) or "-") for mark in MARKS))] if marks else []
+            rows += [(*shown, *(str(marks.count(mark) or "-") for mark in Mark))] if marks else []
     return Grid("Claims of the paper: reproduced?", ("", "it claims", "yes", "no", "open"), tuple(rows), numbers=2)
 
 
