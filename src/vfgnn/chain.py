@@ -66,7 +66,8 @@ class Chain:
         head = _hash(self.head, numbered)
         line = json.dumps({**numbered, "hash": head}).encode() + b"\n"
         if self._file is None:
-            self._file = self._path.open("ab", buffering=0)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file = os.fdopen(descriptor, "ab", buffering=0)
         size = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(line)

@@ -10,7 +10,6 @@ wait for a restarted peer go back to the step that all have.
 
 import hashlib
 import json
-import os
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from vfgnn.errors import CheckpointRefused
+from vfgnn.writing import remove_unfinished, write_whole
 
 State = dict[str, torch.Tensor]
 KEPT = 2  # in memory, and of the scheduled ones on disk: parties are never further apart than one of them
@@ -49,8 +49,7 @@ class Checkpoints:
         self.scheduled = scheduled  # the steps that every party writes
         self._memory: dict[int, State] = {}
         self.run: str | None = None
-        for path in folder.glob("*.tmp"):  # a kill came while it was written
-            path.unlink()
+        remove_unfinished(folder)
         for path in self._files():
             about, _ = self._read(path)  # whatever cannot be used is refused now, not in the middle of a run
             if self.run not in (None, about["run"]):
@@ -76,15 +75,11 @@ class Checkpoints:
         step = max(self._memory, default=None) if step is None else step
         if step is None:
             return None
-        self._folder.mkdir(parents=True, exist_ok=True)
         state, about = copied(self._memory[step]), self._about(step)  # safetensors refuses tensors that share memory
         about["digest"] = _digest(about, state)
         path = self._folder / f"step-{step:08d}.safetensors"
-        temporary = path.with_suffix(".tmp")
-        save_file(state, temporary, {"vfgnn": json.dumps(about)})
-        flush(temporary)
-        temporary.replace(path)
-        flush(self._folder)
+        described = {"vfgnn": json.dumps(about)}
+        write_whole(path, lambda temporary: save_file(state, temporary, described), private=True)
         files = list(self._files())
         in_schedule = [path for path in files if _step(path) in self.scheduled]
         others = [path for path in files if path not in in_schedule]
@@ -156,12 +151,3 @@ def _digest(about: Mapping[str, object], state: State) -> str:
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
     return found.hexdigest()
-
-
-def flush(path: Path) -> None:
-    """On the disk, not only out of this process."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

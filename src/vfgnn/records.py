@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the command line reads this before it needs torch
     import torch
 
+from vfgnn.writing import write_whole
+
 
 def write_json(path: Path, content: object) -> None:
     """A file that is whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(json.dumps(content, indent=2) + "\n")
-    temporary.replace(path)
+    write_whole(path, json.dumps(content, indent=2) + "\n")
 
 
 @dataclass

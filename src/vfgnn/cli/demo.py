@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from vfgnn.cli import options
+from vfgnn.writing import write_whole
 
 SEED = 0  # of the partition, and of the models to compare with; the parties draw their own secrets
 
@@ -55,7 +56,7 @@ def demo(
     from vfgnn.report.page import make_page  # not before: drawing leaves a cache of fonts behind
 
     page = folder / "report.html"
-    page.write_text(make_page([running.local.run_folder(name) for name in running.local.names]))
+    write_whole(page, make_page([running.local.run_folder(name) for name in running.local.names]))
     console.print(f"\n[bold]{folder}[/] has the public federation.toml, and each party's own key, data and records;")
     console.print(f"[bold]{page}[/] shows the run: curves, traffic, an epoch, leaks, who saw what;")
     console.print("every party was started with the command that it would run on a host of its own, such as")

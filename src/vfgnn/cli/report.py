@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from vfgnn.writing import write_whole
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of one or several parties of one run.")],
@@ -20,6 +22,5 @@ def report(
     from vfgnn.report.page import make_page
 
     page = make_page(runs)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page)
+    write_whole(out, page)
     typer.echo(f"{out}: {len(page) / 1e3:.0f} kB, opens without a network")

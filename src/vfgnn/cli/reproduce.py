@@ -7,6 +7,7 @@ import typer
 
 from vfgnn.cli import options
 from vfgnn.errors import ConfigError
+from vfgnn.writing import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,11 +154,9 @@ def all_parts(
     console.print(summary_grid(found.claims).to_rich())
     options.write_json(json, found.to_json())
     if report is not None:
-        report.parent.mkdir(parents=True, exist_ok=True)
-        report.write_text(make_page(found))
+        write_whole(report, make_page(found))
     if docs is not None:
-        docs.parent.mkdir(parents=True, exist_ok=True)
-        docs.write_text(make_markdown(found, docs.with_suffix("")))
+        write_whole(docs, make_markdown(found, docs.with_suffix("")))
 
 
 @app.command("new-nodes")
@@ -227,7 +226,7 @@ def _reproduce(
     show_tables(console, rows, seeds)
     options.write_json(json, {"rows": [row.to_json() for row in rows]})
     if markdown is not None:
-        markdown.write_text(markdown_tables(rows))
+        write_whole(markdown, markdown_tables(rows))
     return rows
 
 
@@ -307,7 +306,7 @@ def search(
     if out is None:
         console.print(text, markup=False, highlight=False)
     else:
-        out.write_text(text)
+        write_whole(out, text)
 
 
 def _check_datasets(text: str) -> list[str]:

@@ -20,6 +20,7 @@ from torch_geometric.datasets import Planetoid
 from torch_geometric.io import read_planetoid_data
 
 from vfgnn.errors import DataError
+from vfgnn.writing import flush
 
 PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 NAMES = (*PLANETOID, "arxiv")
@@ -76,7 +77,9 @@ def _download_planetoid(name: str, raw: Path) -> None:
         for file, checksum in _checksums(f"ind.{name}.").items():
             download_url(f"{Planetoid.url}/{file}", str(complete), log=False)
             _check_sha256(complete / file, checksum)
+            flush(complete / file)
         complete.rename(raw)
+    flush(raw.parent)
 
 
 def read_planetoid(name: str, raw: Path) -> Data:

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from vfgnn.config import Federation
 from vfgnn.data.holdings import SPARSE_BELOW, Holding, Labels
 from vfgnn.errors import DataError
+from vfgnn.writing import write_whole
 
 Checked = TypeVar("Checked")
 FORMAT = "vfgnn"  # the key in a file's metadata that says what it is
@@ -111,10 +112,7 @@ def _from_csr(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, Any
 
 
 def _save(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    save_file(tensors, temporary, {FORMAT: json.dumps(about)})
-    temporary.replace(path)
+    write_whole(path, lambda temporary: save_file(tensors, temporary, {FORMAT: json.dumps(about)}), private=True)
 
 
 def _load(path: Path, kind: str, names: set[str]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:

@@ -27,6 +27,7 @@ from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
 from vfgnn.run.processes import VFGNN, LocalProcesses
 from vfgnn.run.secure_gnn import COMMAND
+from vfgnn.writing import write_whole
 
 DATASET = "pubmed"
 LAYER_RATE = 0.3
@@ -138,9 +139,7 @@ def measure_all(
                 if measurement.dataset == DATASET:
                     raise
                 continue  # arXiv's graph is not everywhere: its cost is then not measured
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.with_suffix(".tmp").write_text(json.dumps(asdict(timing), indent=1))
-            path.with_suffix(".tmp").replace(path)
+            write_whole(path, json.dumps(asdict(timing), indent=1))
         found.append(Timing(**json.loads(path.read_text())))
         if on_done is not None:
             on_done(measurement)

@@ -29,6 +29,7 @@ from vfgnn.run.federation import split_labels
 from vfgnn.run.secure_gnn import train_secure_gnn
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
 from vfgnn.version import __version__
+from vfgnn.writing import write_whole
 
 FORMAT = 2  # raised when the meaning of a kept result changes, or the default of a setting
 
@@ -154,10 +155,8 @@ class Store:
 
     def put(self, task: Task, result: TaskResult, effort: Effort) -> None:
         """Keep a result; a file is either whole or not there."""
-        temporary = self._folder / f"{task.key}.{os.getpid()}.tmp"
         kept = {"task": asdict(task), "result": result, "effort": asdict(effort)}
-        temporary.write_text(json.dumps(kept, indent=1))
-        temporary.replace(self._folder / f"{task.key}.json")
+        write_whole(self._folder / f"{task.key}.json", json.dumps(kept, indent=1))
 
 
 def run_all(

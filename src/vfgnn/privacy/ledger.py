@@ -22,6 +22,7 @@ from vfgnn.errors import BudgetSpent, LedgerRefused
 from vfgnn.locks import lock
 from vfgnn.privacy.calibration import Adjacency, epsilon_of
 from vfgnn.records import write_json
+from vfgnn.writing import remove_unfinished
 
 WHAT = "privacy ledger"
 Unit = Literal["row", "edge", "label"]
@@ -80,6 +81,7 @@ class Ledger:
         )
         self._lock = lock(path.with_name(f"{path.name}.lock"), refusal)
         try:
+            remove_unfinished(path.parent, self._count_path.name)
             self._chain = Chain(path, WHAT, LedgerRefused, durable=True)
             self.releases = read_releases(path) if path.is_file() else []
             self.refuse_fewer(self._known_lines())

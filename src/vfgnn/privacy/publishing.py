@@ -18,6 +18,7 @@ from vfgnn.privacy.ledger import ALL, Ledger, Release, refuse_beyond
 from vfgnn.privacy.mechanisms import GaussianMechanism
 from vfgnn.privacy.own_mechanism import OwnMechanism, OwnRows, check_mechanism, release_of
 from vfgnn.randomness import Stream
+from vfgnn.writing import remove_unfinished, write_whole
 
 RowNoise = GaussianMechanism | OwnRows
 
@@ -190,7 +191,7 @@ class Publisher:
             )
         noised = draw()
         self._charge(release)
-        temporary = path.with_suffix(".tmp")
-        save_file({release.what: noised.contiguous()}, temporary)
-        temporary.replace(path)
+        tensors = {release.what: noised.contiguous()}
+        remove_unfinished(path.parent, path.name)
+        write_whole(path, lambda temporary: save_file(tensors, temporary), private=True)
         return noised

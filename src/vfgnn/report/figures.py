@@ -19,6 +19,7 @@ from vfgnn.experiments.claims import NAMES
 from vfgnn.experiments.privacy import Noise
 from vfgnn.experiments.tables import TableRow, show_proportion
 from vfgnn.report.charts import BLUE, ORANGE
+from vfgnn.writing import write_whole
 
 OURS, THEIRS, INK = BLUE, "#c9ced6", "#5a6678"
 MODELS = {"VFGNN_C": ORANGE, "VFGNN_M": "#2c7a7b", "VFGNN_R": "#b83280", BEST: OURS}
@@ -26,10 +27,14 @@ DATASETS = {"cora": OURS, "citeseer": ORANGE, "pubmed": "#2c7a7b", "arxiv": INK}
 
 
 def save(figure: Figure, path: Path) -> None:
-    """As PNG or SVG, by its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else None
-    figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
+    """As PNG or SVG, by its name; PNG if the name does not tell."""
+    path = path if path.suffix else path.with_name(f"{path.name}.png")
+    kind = path.suffix.removeprefix(".")
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else None
+    write_whole(
+        path,
+        lambda temporary: figure.savefig(temporary, format=kind, dpi=150, bbox_inches="tight", metadata=metadata),
+    )
     plt.close(figure)
 
 

@@ -18,6 +18,7 @@ from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.files import FederationFile
 from vfgnn.run.own_data import OwnData
 from vfgnn.run.programs import alignment_of, plan_of
+from vfgnn.writing import write_whole
 
 KEPT = "alignment.safetensors"
 
@@ -41,9 +42,8 @@ def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) 
         tables = data.tables
         about |= {"order": tables.digest(rows), "table_rows": len(tables.nodes.ids)}
         about |= {"features": tables.feature_digest(rows)}
-    temporary = folder / f"{KEPT}.tmp"
-    save_file({"rows": rows.contiguous()}, temporary, {"vfgnn": json.dumps(about)})
-    temporary.replace(folder / KEPT)
+    tensors, described = {"rows": rows.contiguous()}, {"vfgnn": json.dumps(about)}
+    write_whole(folder / KEPT, lambda temporary: save_file(tensors, temporary, described), private=True)
 
 
 def fitted_rows(folder: Path) -> int | None:

@@ -24,6 +24,7 @@ from vfgnn.logs import Event
 from vfgnn.message_log import read_entries
 from vfgnn.records import EpochMetrics, Outcome, Traffic, write_json
 from vfgnn.version import __version__
+from vfgnn.writing import remove_unfinished, write_whole
 
 
 class RunState(StrEnum):
@@ -58,8 +59,7 @@ class RunFolder:
         self.last_metrics: EpochMetrics | None = None
         _put_aside(path, even_unfinished=fresh)
         path.mkdir(parents=True, exist_ok=True)
-        for half in path.glob("*.tmp"):  # a kill came while it was written
-            half.unlink()
+        remove_unfinished(path)
         self._about |= _read_about(path)
 
     @property
@@ -84,8 +84,7 @@ class RunFolder:
         if metrics.is_file():
             whole = [line for line in metrics.read_text().splitlines(keepends=True) if line.endswith("\n")]
             kept = [line for line in whole if json.loads(line)["epoch"] < step]
-            metrics.with_suffix(".tmp").write_text("".join(kept))
-            metrics.with_suffix(".tmp").replace(metrics)
+            write_whole(metrics, "".join(kept))
             self._began -= json.loads(kept[-1])["at_s"] if kept else 0.0  # the clock of the run goes on
         self._about = {
             "party": self._party,

@@ -15,6 +15,7 @@ from vfgnn.config import DEALER, SERVER, HolderShape, Public, explain
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile, to_toml
 from vfgnn.transport import certificates
+from vfgnn.writing import write_whole
 
 MODES = ("individual", "collaborative")
 
@@ -70,11 +71,9 @@ def write_party(
             raise ConfigError(
                 "there is such a file already", got=str(path), hint="move it away, or choose another folder"
             )
-    where.write_text(_party_toml(name, tables, columns or {}))
-    told.write_text(
-        f"# What the others may know of {name}: give this file to whoever writes the federation file.\n"
-        + to_toml(card.model_dump())
-    )
+    write_whole(where, _party_toml(name, tables, columns or {}), overwrite=False)
+    heading = f"# What the others may know of {name}: give this file to whoever writes the federation file.\n"
+    write_whole(told, heading + to_toml(card.model_dump()), overwrite=False)
     return where, told
 
 
@@ -175,7 +174,7 @@ def write_federation_file(
         raise ConfigError(
             "there is such a file already", got=str(path), hint="move it away, or name another with --out"
         )
-    path.write_text(_federation_toml(document))
+    write_whole(path, _federation_toml(document), overwrite=False)
     return file
 
 

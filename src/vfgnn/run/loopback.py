@@ -24,6 +24,7 @@ from vfgnn.run.folder import read_outcome, read_ticks, read_traffic
 from vfgnn.run.module import OwnCode
 from vfgnn.run.scenario import federation_of
 from vfgnn.transport import certificates
+from vfgnn.writing import write_whole
 
 MARKER = "federation.toml"
 PORTS = range(20_000, 32_000)  # below the ports of outgoing connections on Linux
@@ -118,9 +119,9 @@ def write_federation(
             **paths[name],
             "data": _write_data(folder / name, name, federation, holdings, labels),
         }
-        (folder / name / "party.toml").write_text(to_toml(party))
+        write_whole(folder / name / "party.toml", to_toml(party))
     file = _federation_file(federation, reachable, patience)
-    (folder / MARKER).write_text(to_toml(file.document))
+    write_whole(folder / MARKER, to_toml(file.document))
     return LocalFederation(folder, file)
 
 

@@ -19,6 +19,7 @@ from vfgnn.run.party import seal
 from vfgnn.run.programs import of_model
 from vfgnn.run.session import NetworkSession
 from vfgnn.run.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
+from vfgnn.writing import write_whole
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,8 @@ def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """CSV or Parquet, by the name; the file is whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    if path.suffix == ".parquet":
-        pyarrow.parquet.write_table(table, temporary)
-    else:
-        pyarrow.csv.write_csv(table, temporary)
-    temporary.replace(path)
+    write = pyarrow.parquet.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv
+    write_whole(path, lambda temporary: write(table, temporary))
 
 
 def check_out(path: Path) -> None:

@@ -13,8 +13,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from vfgnn.checkpoint import flush
 from vfgnn.errors import CheckpointRefused
+from vfgnn.writing import write_whole
 
 KEPT = "released.safetensors"
 
@@ -39,14 +39,11 @@ class Released:
             return
         self._rows |= {one: row.clone() for one, row in new.items()}
         names = torch.frombuffer(bytearray(json.dumps(list(self._rows)).encode()), dtype=torch.uint8)
-        temporary = self._path.with_suffix(".tmp")
+        tensors = {"ids": names, "noised": torch.stack(list(self._rows.values()))}
         about = {"vfgnn": json.dumps({"run": self._run})}
         try:
-            save_file({"ids": names, "noised": torch.stack(list(self._rows.values()))}, temporary, about)
-            flush(temporary)
-            temporary.replace(self._path)
+            write_whole(self._path, lambda temporary: save_file(tensors, temporary, about), private=True)
         except (OSError, SafetensorError) as error:
-            temporary.unlink(missing_ok=True)
             raise CheckpointRefused(
                 "rows that were released could not be kept",
                 expected="room on the disk",

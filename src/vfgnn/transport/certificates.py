@@ -3,7 +3,6 @@
 The certificate carries the party's name as its common name; that name is what peers check against the federation file.
 """
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from vfgnn.errors import ConfigError
+from vfgnn.writing import write_whole
 
 MARGIN = timedelta(minutes=5)  # a peer's clock may be a little behind ours
 
@@ -66,10 +66,8 @@ def write(folder: Path, name: str, *, days: int, passphrase: bytes | None) -> tu
                 hint="move it away first, or choose another folder",
             )
     key, certificate = new(name, days=days, passphrase=passphrase)
-    folder.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key)
-    certificate_path.write_bytes(certificate)
+    write_whole(key_path, key, private=True, overwrite=False)
+    write_whole(certificate_path, certificate, overwrite=False)
     return key_path, certificate_path
 
 
