@@ -13,9 +13,9 @@ from vfgnn.config import Settings
 from vfgnn.data.partition import partition
 from vfgnn.files import FederationFile, Patience, load_party, to_toml
 from vfgnn.messages import Declared
-from vfgnn.parties.program import CONTROL, H0_SHARE
 from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
+from vfgnn.split.program import CONTROL, H0_SHARE
 from vfgnn.transport import certificates
 from vfgnn.transport.connection import Capacity
 from vfgnn.transport.endpoint import Endpoint

@@ -29,10 +29,10 @@ from vfgnn.config import SERVER, Preset, Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Declared, Kind
 from vfgnn.mpc.fixed_point import FEATURE_BITS
-from vfgnn.parties.joint_layer import H0
-from vfgnn.parties.program import H0_SHARE, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, LOCAL_GRADIENT
 from vfgnn.run.scenario import Scenario
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
+from vfgnn.split.joint_layer import H0
+from vfgnn.split.program import H0_SHARE, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, LOCAL_GRADIENT
 from vfgnn.transport.memory import InMemoryNetwork
 
 REVEALS = 3  # of h0, for the Gram matrix

@@ -18,9 +18,9 @@ from vfgnn.baselines.secure_gnn.program import ServerlessFederation
 from vfgnn.baselines.secure_gnn.program import training as secure_training
 from vfgnn.config import DEALER, SERVER, Federation, HolderShape, Settings, make_federation
 from vfgnn.messages import Declared, Kind
-from vfgnn.parties.program import prediction, training
-from vfgnn.parties.steps import Moment, Rows
 from vfgnn.program import Program, calling, leaving
+from vfgnn.split.program import prediction, training
+from vfgnn.split.steps import Moment, Rows
 
 HEAD = "| phase | message | from -> to | bytes | the receiver learns |\n|---|---|---|---|---|\n"
 # Sizes that no two letters share, so that a shape can be read as a formula.

@@ -19,7 +19,7 @@ from vfgnn.channel import Channel
 from vfgnn.errors import ChannelClosed, DeadlinePassed, ProtocolError
 from vfgnn.files import Patience
 from vfgnn.messages import Declared
-from vfgnn.parties.program import CONTROL, H0_SHARE
+from vfgnn.split.program import CONTROL, H0_SHARE
 from vfgnn.transport import endpoint as endpoint_module
 from vfgnn.transport import wire
 from vfgnn.transport.endpoint import RUN

@@ -17,8 +17,8 @@ from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ExitCode
 from vfgnn.files import Patience, load_party
 from vfgnn.message_log import read_entries
-from vfgnn.parties.program import DEALER_SEED, JOINT_PRODUCT, JOINT_UPDATE, JOINT_WEIGHTS, MASKED_FEATURES
 from vfgnn.run.processes import LocalProcesses
+from vfgnn.split.program import DEALER_SEED, JOINT_PRODUCT, JOINT_UPDATE, JOINT_WEIGHTS, MASKED_FEATURES
 
 PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
 

@@ -14,9 +14,9 @@ HOLDERS = (
     "vfgnn.model.cg1",
     "vfgnn.model.cg3",
     "vfgnn.model.central",
-    "vfgnn.parties.holder",
-    "vfgnn.parties.label_holder",
-    "vfgnn.parties.joint_layer",
+    "vfgnn.split.holder",
+    "vfgnn.split.label_holder",
+    "vfgnn.split.joint_layer",
 )
 EVERYBODY = ("vfgnn.run.processes", "vfgnn.run.simulate", "vfgnn.run.scenario")  # who is here has everybody's data
 FORBIDDEN = {
@@ -38,7 +38,7 @@ def loaded(local, name):
 def unfit(local):
     """What server and dealer have loaded and may not, by party."""
     modules = {name: loaded(local, name) for name in local.names}
-    assert "vfgnn.parties.holder" in modules["bank"]  # the look is not a blind one
+    assert "vfgnn.split.holder" in modules["bank"]  # the look is not a blind one
     return {name: sorted(m for m in modules[name] if m.startswith(FORBIDDEN[name])) for name in FORBIDDEN}
 
 

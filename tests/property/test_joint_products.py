@@ -8,8 +8,8 @@ from tests.protocol.joint import Run, federation_of
 from vfgnn.config import Settings
 from vfgnn.model.optimisers import SharedMomentum
 from vfgnn.mpc.fixed_point import FixedPoint, feature_bits, update_bits, weight_bits
-from vfgnn.parties.joint_layer import H0, WEIGHT_BOUND, draw_weight_share
 from vfgnn.randomness import insecure_seed
+from vfgnn.split.joint_layer import H0, WEIGHT_BOUND, draw_weight_share
 
 
 class IntegerTwin:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import Declared
-from vfgnn.parties.program import CONTROL
+from vfgnn.split.program import CONTROL
 from vfgnn.transport import wire
 
 names = st.text(st.characters(codec="utf-8"), max_size=20)

@@ -6,10 +6,10 @@ import torch
 
 from vfgnn.config import DEALER, HolderShape, Settings, make_federation
 from vfgnn.contribution import Contribution
-from vfgnn.parties import program
-from vfgnn.parties.dealer import Dealer
-from vfgnn.parties.joint_layer import JointLayer
 from vfgnn.randomness import insecure_seed
+from vfgnn.split import program
+from vfgnn.split.dealer import Dealer
+from vfgnn.split.joint_layer import JointLayer
 from vfgnn.transport.memory import InMemoryNetwork
 
 CPU = torch.device("cpu")

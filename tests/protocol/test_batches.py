@@ -11,14 +11,14 @@ from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import partition
 from vfgnn.errors import ConfigError
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph
-from vfgnn.parties import program
-from vfgnn.parties.program import H0_SHARE, LOCAL_EMBEDDINGS
-from vfgnn.parties.steps import Moment, Rows, batches, steps
 from vfgnn.privacy.ledger import TRAIN, VAL
 from vfgnn.program import Watch
 from vfgnn.randomness import scattered
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
+from vfgnn.split import program
+from vfgnn.split.program import H0_SHARE, LOCAL_EMBEDDINGS
+from vfgnn.split.steps import Moment, Rows, batches, steps
 
 TRAINING_ROWS = 20  # of the graph below
 

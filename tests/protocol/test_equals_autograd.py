@@ -16,10 +16,10 @@ from tests.conftest import random_graph
 from tests.protocol.twin import Twin
 from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
-from vfgnn.parties.joint_layer import draw_weight_share
-from vfgnn.parties.program import HIDDEN
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
+from vfgnn.split.joint_layer import draw_weight_share
+from vfgnn.split.program import HIDDEN
 
 FIRST_STEP, AFTER_TRAINING = 1e-12, 1e-8
 STEPS = 20

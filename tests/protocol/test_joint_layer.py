@@ -12,8 +12,11 @@ from vfgnn.config import DEALER, SERVER, make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import DataError, Overflow
 from vfgnn.messages import total_bytes
-from vfgnn.parties import program
-from vfgnn.parties.program import (
+from vfgnn.program import END
+from vfgnn.run.federation import split_labels
+from vfgnn.run.simulate import build
+from vfgnn.split import program
+from vfgnn.split.program import (
     CONTROL,
     H0_SHARE,
     JOINT_PRODUCT,
@@ -22,9 +25,6 @@ from vfgnn.parties.program import (
     MASKED_FEATURES,
     PAIR_SEED,
 )
-from vfgnn.program import END
-from vfgnn.run.federation import split_labels
-from vfgnn.run.simulate import build
 
 BETWEEN_HOLDERS = {PAIR_SEED, MASKED_FEATURES, JOINT_WEIGHTS, JOINT_UPDATE, JOINT_PRODUCT}
 BETWEEN_HOLDERS |= {H0_SHARE}

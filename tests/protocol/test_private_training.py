@@ -13,15 +13,15 @@ from vfgnn.data.partition import partition
 from vfgnn.errors import BudgetSpent, ConfigError
 from vfgnn.model.cg2_server import ReleaseAverage
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.parties.holder import Holder
-from vfgnn.parties.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, NOISED_EDGES, prediction
-from vfgnn.parties.steps import trained_epochs
 from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.statement import statement
 from vfgnn.run.federation import split_labels
 from vfgnn.run.simulate import build
+from vfgnn.split.holder import Holder
+from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, NOISED_EDGES, prediction
+from vfgnn.split.steps import trained_epochs
 
 NODES = 40
 

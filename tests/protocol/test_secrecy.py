@@ -12,8 +12,9 @@ from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import FixedPoint, update_bits, weight_bits
 from vfgnn.mpc.products import PrivateProducts
 from vfgnn.mpc.sharing import ZeroSharing
-from vfgnn.parties.joint_layer import draw_weight_share
-from vfgnn.parties.program import (
+from vfgnn.randomness import insecure_seed
+from vfgnn.split.joint_layer import draw_weight_share
+from vfgnn.split.program import (
     CORRECTION_BACKWARD,
     CORRECTION_FORWARD,
     H0_SHARE,
@@ -22,7 +23,6 @@ from vfgnn.parties.program import (
     JOINT_WEIGHTS,
     MASKED_FEATURES,
 )
-from vfgnn.randomness import insecure_seed
 
 UNIFORM = [
     MASKED_FEATURES,

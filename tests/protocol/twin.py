@@ -5,9 +5,9 @@ import torch.nn.functional as F
 
 from vfgnn import randomness
 from vfgnn.model.cg1_edges import LocalGraph, confidence_weight
-from vfgnn.parties.joint_layer import draw_weight_share
-from vfgnn.parties.steps import Rows
 from vfgnn.run.simulate import build
+from vfgnn.split.joint_layer import draw_weight_share
+from vfgnn.split.steps import Rows
 
 
 def party_seed(seed, party):

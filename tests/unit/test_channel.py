@@ -5,7 +5,7 @@ import torch
 
 from vfgnn.errors import ChannelClosed, ProtocolError
 from vfgnn.messages import Declared, total_bytes
-from vfgnn.parties.program import CONTROL, HIDDEN, LOCAL_GRADIENT
+from vfgnn.split.program import CONTROL, HIDDEN, LOCAL_GRADIENT
 from vfgnn.transport.memory import InMemoryNetwork
 
 ONE = Declared(HIDDEN, "a", "b", torch.float32, (2, 3))

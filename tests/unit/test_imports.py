@@ -16,18 +16,18 @@ def loaded_by(statement):
 
 
 def test_the_server_loads_neither_data_nor_mpc():
-    loaded = loaded_by("import vfgnn.parties.server")
-    assert "vfgnn.parties.server" in loaded
+    loaded = loaded_by("import vfgnn.split.server")
+    assert "vfgnn.split.server" in loaded
     forbidden = ("vfgnn.data", "vfgnn.mpc", "vfgnn.model.cg1", "vfgnn.model.cg3", "torch_geometric", "numba")
     assert not [name for name in loaded if name.startswith(forbidden)]
 
 
 def test_the_joint_layer_needs_no_numba_before_it_multiplies_on_a_cpu():
-    assert "numba" not in loaded_by("import vfgnn.parties.joint_layer, vfgnn.mpc.gpu")
+    assert "numba" not in loaded_by("import vfgnn.split.joint_layer, vfgnn.mpc.gpu")
 
 
 def test_the_dealer_loads_neither_data_nor_model():
-    loaded = loaded_by("import vfgnn.parties.dealer")
+    loaded = loaded_by("import vfgnn.split.dealer")
     assert "vfgnn.mpc.correlations" in loaded
     assert not [name for name in loaded if name.startswith(("vfgnn.data", "vfgnn.model", "torch_geometric"))]
 
@@ -35,7 +35,7 @@ def test_the_dealer_loads_neither_data_nor_model():
 def test_a_process_loads_no_role_before_it_knows_its_own():
     loaded = loaded_by("import vfgnn.run.party")
     assert "vfgnn.transport.network" in loaded
-    forbidden = ("vfgnn.data", "vfgnn.mpc", "vfgnn.model", "vfgnn.parties.holder", "torch_geometric", "numba")
+    forbidden = ("vfgnn.data", "vfgnn.mpc", "vfgnn.model", "vfgnn.split.holder", "torch_geometric", "numba")
     assert not [name for name in loaded if name.startswith(forbidden)]
 
 

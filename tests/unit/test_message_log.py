@@ -9,7 +9,7 @@ import torch
 from vfgnn.errors import LogRefused
 from vfgnn.message_log import MessageLog, digest_of, read_entries
 from vfgnn.messages import Declared
-from vfgnn.parties.program import LOCAL_EMBEDDINGS
+from vfgnn.split.program import LOCAL_EMBEDDINGS
 
 PAYLOAD = torch.arange(6.0).reshape(2, 3)
 

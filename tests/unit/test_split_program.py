@@ -3,8 +3,9 @@ import torch
 
 from vfgnn.config import DEALER, SERVER, HolderShape, Settings, make_federation
 from vfgnn.messages import total_bytes
-from vfgnn.parties import program
-from vfgnn.parties.program import (
+from vfgnn.program import Phase
+from vfgnn.split import program
+from vfgnn.split.program import (
     CONTROL,
     CORRECTION_BACKWARD,
     CORRECTION_FORWARD,
@@ -22,8 +23,7 @@ from vfgnn.parties.program import (
     PAIR_SEED,
     ROW_ROLES,
 )
-from vfgnn.parties.steps import Moment, Rows, steps
-from vfgnn.program import Phase
+from vfgnn.split.steps import Moment, Rows, steps
 
 
 def federation(**settings):

@@ -17,11 +17,11 @@ from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
 from vfgnn.model.central import CentralTraining
-from vfgnn.parties.program import training
 from vfgnn.run.federation import split_labels
 from vfgnn.run.loopback import write_federation
 from vfgnn.run.processes import LocalProcesses
 from vfgnn.run.simulate import IN_ONE_PROCESS, build
+from vfgnn.split.program import training
 
 STEPS, WARM_UP = 20, 5
 

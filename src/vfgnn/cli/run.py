@@ -61,11 +61,11 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
 
     from rich.console import Console
 
-    from vfgnn.parties.steps import trained_epochs
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
     from vfgnn.run.own_data import load_data
     from vfgnn.run.plan import plan, row_counts
+    from vfgnn.split.steps import trained_epochs
 
     data = load_data(file, own)
     # How many nodes are common is not known yet: not more than this holder has.

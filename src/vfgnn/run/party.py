@@ -1,6 +1,6 @@
 """One party of a real federation, in a process of its own: `vfgnn run federation.toml party.toml`.
 
-Sees what its role sees (parties/), and leaves records in its own run folder. A role's modules are imported when the
+Sees what its role sees (split/), and leaves records in its own run folder. A role's modules are imported when the
 role is known (roles.py).
 """
 
@@ -20,8 +20,6 @@ from vfgnn.config import Federation
 from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
-from vfgnn.parties.program import training
-from vfgnn.parties.steps import checkpoint_steps, end_step, trained_epochs
 from vfgnn.program import Follower, Watch, carry_out, leaving
 from vfgnn.records import Outcome, Traffic
 from vfgnn.run import aligning, programs
@@ -30,6 +28,8 @@ from vfgnn.run.module import load_module
 from vfgnn.run.own_data import OwnData, load_data
 from vfgnn.run.roles import AnyRole, contribution_of, make_role
 from vfgnn.run.session import NetworkSession, Session, refuse_unlisted
+from vfgnn.split.program import training
+from vfgnn.split.steps import checkpoint_steps, end_step, trained_epochs
 from vfgnn.transport import certificates, tls
 from vfgnn.transport.connection import brief
 from vfgnn.transport.endpoint import Endpoint

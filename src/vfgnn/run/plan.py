@@ -17,11 +17,11 @@ import torch
 from vfgnn.config import DEALER, SERVER, Federation
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Declared, total_bytes
-from vfgnn.parties.program import training
-from vfgnn.parties.steps import Moment, Rows
 from vfgnn.program import Phase, Program, Repeated
 from vfgnn.run.own_data import OwnData
 from vfgnn.run.simulate import build
+from vfgnn.split.program import training
+from vfgnn.split.steps import Moment, Rows
 from vfgnn.transport.memory import InMemoryNetwork
 
 WARM_UP, TIMED = 2, 4  # steps with the joint layer, then as many without it

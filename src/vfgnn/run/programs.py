@@ -9,8 +9,8 @@ from vfgnn.alignment.program import Plan, aligning
 from vfgnn.config import Federation
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
-from vfgnn.parties.program import prediction, training
 from vfgnn.program import Program, calling, leaving
+from vfgnn.split.program import prediction, training
 
 
 def of_run(file: FederationFile) -> list[Program[Any]]:

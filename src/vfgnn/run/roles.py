@@ -21,10 +21,10 @@ from vfgnn.run.own_data import OwnData
 Protocol = Literal["split", "secure_gnn"]
 ROLES: dict[Protocol, dict[str, str]] = {
     "split": {
-        "server": "vfgnn.parties.server:Server",
-        "dealer": "vfgnn.parties.dealer:Dealer",
-        "holder": "vfgnn.parties.holder:Holder",
-        "label holder": "vfgnn.parties.label_holder:LabelHolder",
+        "server": "vfgnn.split.server:Server",
+        "dealer": "vfgnn.split.dealer:Dealer",
+        "holder": "vfgnn.split.holder:Holder",
+        "label holder": "vfgnn.split.label_holder:LabelHolder",
     },
     "secure_gnn": {
         "dealer": "vfgnn.baselines.secure_gnn.dealer:MaterialDealer",

@@ -21,9 +21,6 @@ from vfgnn.errors import ConfigError
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg2_server import OwnCombine
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.parties.holder import Holder
-from vfgnn.parties.new_nodes import over_more_nodes
-from vfgnn.parties.program import prediction, training
 from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, leaving
@@ -33,6 +30,9 @@ from vfgnn.run.module import OwnCode
 from vfgnn.run.roles import AnyRole, Protocol, known_seed, make_role
 from vfgnn.run.scenario import Scenario, SimulationResult, federation_of
 from vfgnn.run.session import Session
+from vfgnn.split.holder import Holder
+from vfgnn.split.new_nodes import over_more_nodes
+from vfgnn.split.program import prediction, training
 from vfgnn.transport.memory import InMemoryNetwork
 
 IN_ONE_PROCESS: dict[str, object] = {"joint_layer": "insecure_clear"}

@@ -2,10 +2,10 @@
 
 Each party loads the state that its run ended with. The holders publish the rows of all nodes, so that nobody sees which
 ones were asked for; z_L goes to the label holder. Rows that were noised are sent again as they were
-(parties/holder.py). Under `vfgnn predict` a pass comes once, under `vfgnn serve` whenever the label holder asks.
+(split/holder.py). Under `vfgnn predict` a pass comes once, under `vfgnn serve` whenever the label holder asks.
 
 New nodes: ids that came after training are aligned with the others' and predicted with the same weights. Holders append
-them to their tables; what was there stays where it was (parties/new_nodes.py).
+them to their tables; what was there stays where it was (split/new_nodes.py).
 """
 
 import json
@@ -23,16 +23,6 @@ from vfgnn.checkpoint import Checkpoints, State, copied, part
 from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
-from vfgnn.parties.new_nodes import (
-    in_trained_order,
-    over_more_nodes,
-    places_of,
-    refuse_gone,
-    refuse_unfit,
-    with_releases,
-)
-from vfgnn.parties.program import prediction
-from vfgnn.parties.steps import end_step
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.program import carry_out
 from vfgnn.run import aligning
@@ -40,6 +30,16 @@ from vfgnn.run.folder import hold
 from vfgnn.run.own_data import OwnData, load_data
 from vfgnn.run.released import Released
 from vfgnn.run.roles import AnyRole, contribution_of, make_role
+from vfgnn.split.new_nodes import (
+    in_trained_order,
+    over_more_nodes,
+    places_of,
+    refuse_gone,
+    refuse_unfit,
+    with_releases,
+)
+from vfgnn.split.program import prediction
+from vfgnn.split.steps import end_step
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.wire import Start
 

@@ -21,8 +21,8 @@ from vfgnn.baselines.secure_gnn.program import (
 from vfgnn.channel import Channel
 from vfgnn.contribution import Contribution
 from vfgnn.mpc.shared import Corrections, Operation
-from vfgnn.parties.dealer import Dealer
-from vfgnn.parties.steps import Moment, Rows, Step, steps
+from vfgnn.split.dealer import Dealer
+from vfgnn.split.steps import Moment, Rows, Step, steps
 
 
 class MaterialDealer(Dealer):

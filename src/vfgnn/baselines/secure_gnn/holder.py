@@ -26,9 +26,9 @@ from vfgnn.config import DEALER
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.mpc.shared import Arithmetic, DealtMaterial
 from vfgnn.mpc.sharing import reconstruct, reveal
-from vfgnn.parties.holder import Holder
-from vfgnn.parties.steps import Moment
 from vfgnn.randomness import Stream
+from vfgnn.split.holder import Holder
+from vfgnn.split.steps import Moment
 
 
 class ChannelOpening:

@@ -13,8 +13,8 @@ from vfgnn.channel import Channel
 from vfgnn.config import DEALER
 from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.parties.label_holder import LabelHolder
-from vfgnn.parties.steps import Moment
+from vfgnn.split.label_holder import LabelHolder
+from vfgnn.split.steps import Moment
 
 
 class OpenedLogits(OutputLayer):

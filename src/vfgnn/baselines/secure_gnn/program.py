@@ -22,9 +22,9 @@ from vfgnn.baselines.secure_gnn.network import Momentum, backward_operations, fo
 from vfgnn.config import DEALER, Federation, Positive
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.mpc.shared import Operation
-from vfgnn.parties import program as split
-from vfgnn.parties.steps import Moment, Rows, Step
 from vfgnn.program import Phase, Program
+from vfgnn.split import program as split
+from vfgnn.split.steps import Moment, Rows, Step
 
 ROW_COUNTS = Kind("row_counts", "how many rows train and how many validate")
 DROPOUT_SEED = Kind("dropout_seed", "what dropout keeps, which is public among the holders")

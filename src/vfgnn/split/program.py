@@ -20,8 +20,8 @@ import torch
 from vfgnn.config import DEALER, SERVER, Federation
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import SEED, WORD, Declared, Kind
-from vfgnn.parties.steps import Moment, Rows, Step, moments
 from vfgnn.program import BYTE, Phase, Program, Repeated
+from vfgnn.split.steps import Moment, Rows, Step, moments
 
 ROW_ROLES = Kind("row_roles", "which rows train and which validate; never a label")
 PAIR_COUNT = Kind("pair_count", "the length of the sender's noised edge list")

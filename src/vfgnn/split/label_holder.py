@@ -19,13 +19,13 @@ from vfgnn.model.epoch_choice import EpochChoice
 from vfgnn.model.metrics import METRICS
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.model.task import NodeClassification
-from vfgnn.parties.decision import Decision
-from vfgnn.parties.holder import Holder
-from vfgnn.parties.program import CONTROL, HIDDEN, HIDDEN_EVALUATED, HIDDEN_GRADIENT, ROW_ROLES
-from vfgnn.parties.steps import TRAIN, VAL, Moment, Rows, Step
 from vfgnn.privacy.ledger import ALL
 from vfgnn.privacy.ledger import TRAIN as TRAINING
 from vfgnn.records import EpochMetrics, Outcome, Result
+from vfgnn.split.decision import Decision
+from vfgnn.split.holder import Holder
+from vfgnn.split.program import CONTROL, HIDDEN, HIDDEN_EVALUATED, HIDDEN_GRADIENT, ROW_ROLES
+from vfgnn.split.steps import TRAIN, VAL, Moment, Rows, Step
 
 
 class LabelHolder(Holder):

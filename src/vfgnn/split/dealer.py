@@ -15,9 +15,9 @@ from vfgnn.config import Federation
 from vfgnn.contribution import Contribution
 from vfgnn.mpc.correlations import Direction, Masks
 from vfgnn.mpc.dealing import Dealt
-from vfgnn.parties.decision import Decision
-from vfgnn.parties.program import CONTROL, CORRECTION_BACKWARD, CORRECTION_FORWARD, DEALER_SEED
-from vfgnn.parties.steps import Moment, Rows
+from vfgnn.split.decision import Decision
+from vfgnn.split.program import CONTROL, CORRECTION_BACKWARD, CORRECTION_FORWARD, DEALER_SEED
+from vfgnn.split.steps import Moment, Rows
 
 Corrections = dict[tuple[str, Direction], torch.Tensor]
 

@@ -20,14 +20,14 @@ from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.leak_meter import refuse_leak
 from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
-from vfgnn.parties.decision import Decision
-from vfgnn.parties.joint_layer import JointLayer
-from vfgnn.parties.program import CONTROL, LOCAL_EMBEDDINGS, LOCAL_GRADIENT, NOISED_EDGES, PAIR_COUNT, ROW_ROLES
-from vfgnn.parties.steps import Moment, Rows, Step
 from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.publishing import Publisher, own_row_mechanism
 from vfgnn.records import Result
+from vfgnn.split.decision import Decision
+from vfgnn.split.joint_layer import JointLayer
+from vfgnn.split.program import CONTROL, LOCAL_EMBEDDINGS, LOCAL_GRADIENT, NOISED_EDGES, PAIR_COUNT, ROW_ROLES
+from vfgnn.split.steps import Moment, Rows, Step
 
 KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, and all nodes
 

@@ -34,7 +34,8 @@ from vfgnn.mpc.fixed_point import (
 from vfgnn.mpc.gpu import GpuMatrix
 from vfgnn.mpc.products import Matrix, Prepared, PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing, reveal
-from vfgnn.parties.program import (
+from vfgnn.randomness import Stream
+from vfgnn.split.program import (
     CORRECTION_BACKWARD,
     CORRECTION_FORWARD,
     DEALER_SEED,
@@ -45,7 +46,6 @@ from vfgnn.parties.program import (
     MASKED_FEATURES,
     PAIR_SEED,
 )
-from vfgnn.randomness import Stream
 
 WEIGHT_BOUND = 16.0  # of a share of W_0: Glorot's bound is far below
 H0 = FixedPoint(H0_BITS, H0_BOUND)

@@ -14,8 +14,8 @@ from vfgnn.config import Federation
 from vfgnn.contribution import Contribution
 from vfgnn.model.cg2_server import ReleaseAverage, ServerNetwork
 from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
-from vfgnn.parties.decision import Decision
-from vfgnn.parties.program import (
+from vfgnn.split.decision import Decision
+from vfgnn.split.program import (
     CONTROL,
     HIDDEN,
     HIDDEN_EVALUATED,
@@ -24,7 +24,7 @@ from vfgnn.parties.program import (
     LOCAL_GRADIENT,
     ROW_ROLES,
 )
-from vfgnn.parties.steps import Moment, Rows
+from vfgnn.split.steps import Moment, Rows
 
 
 class Server:
