@@ -4,7 +4,10 @@ import pytest
 import torch
 
 from tests.unit.test_beaver import dealt, run_parties
-from vfgnn.baselines.secure_gnn.network import (
+from vfgnn.mpc.polynomial import SIGMOID, TANH
+from vfgnn.mpc.sharing import reconstruct
+from vfgnn.randomness import insecure_seed
+from vfgnn.secure_gnn.network import (
     INPUT_GRADIENT,
     LOGITS,
     LOGITS_GRADIENT,
@@ -14,9 +17,6 @@ from vfgnn.baselines.secure_gnn.network import (
     backward_operations,
     forward_operations,
 )
-from vfgnn.mpc.polynomial import SIGMOID, TANH
-from vfgnn.mpc.sharing import reconstruct
-from vfgnn.randomness import insecure_seed
 
 STEP = Momentum(rate=0.125, momentum=0.9, decay=0.01)  # a rate that its 12 fraction bits hold exactly
 ROWS, TRAINED = 30, 20

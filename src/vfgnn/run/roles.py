@@ -27,9 +27,9 @@ ROLES: dict[Protocol, dict[str, str]] = {
         "label holder": "vfgnn.split.label_holder:LabelHolder",
     },
     "secure_gnn": {
-        "dealer": "vfgnn.baselines.secure_gnn.dealer:MaterialDealer",
-        "holder": "vfgnn.baselines.secure_gnn.holder:SecureHolder",
-        "label holder": "vfgnn.baselines.secure_gnn.label_holder:SecureLabelHolder",
+        "dealer": "vfgnn.secure_gnn.dealer:MaterialDealer",
+        "holder": "vfgnn.secure_gnn.holder:SecureHolder",
+        "label holder": "vfgnn.secure_gnn.label_holder:SecureLabelHolder",
     },
 }
 AnyRole = ResumableRole[Any]

@@ -12,7 +12,6 @@ import torch
 from pydantic import ValidationError
 
 from vfgnn import logs
-from vfgnn.baselines.secure_gnn.program import ServerlessFederation, training
 from vfgnn.config import Federation, Settings, explain
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
@@ -25,6 +24,7 @@ from vfgnn.run.roles import contribution_of, make_role
 from vfgnn.run.scenario import federation_of
 from vfgnn.run.session import NetworkSession
 from vfgnn.run.simulate import assemble
+from vfgnn.secure_gnn.program import ServerlessFederation, training
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.memory import InMemoryNetwork
 

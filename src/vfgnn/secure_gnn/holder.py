@@ -10,8 +10,14 @@ from collections.abc import Iterator
 import torch
 
 from vfgnn import randomness
-from vfgnn.baselines.secure_gnn.network import INPUT_GRADIENT, VALUES, SharedNetwork
-from vfgnn.baselines.secure_gnn.program import (
+from vfgnn.channel import Channel
+from vfgnn.config import DEALER
+from vfgnn.model.contribution import HolderContribution
+from vfgnn.mpc.shared import Arithmetic, DealtMaterial
+from vfgnn.mpc.sharing import reconstruct, reveal
+from vfgnn.randomness import Stream
+from vfgnn.secure_gnn.network import INPUT_GRADIENT, VALUES, SharedNetwork
+from vfgnn.secure_gnn.program import (
     DROPOUT_SEED,
     GRADIENT_SHARE,
     LOGITS_SHARE,
@@ -21,12 +27,6 @@ from vfgnn.baselines.secure_gnn.program import (
     SHARING_SEED,
     ServerlessFederation,
 )
-from vfgnn.channel import Channel
-from vfgnn.config import DEALER
-from vfgnn.model.contribution import HolderContribution
-from vfgnn.mpc.shared import Arithmetic, DealtMaterial
-from vfgnn.mpc.sharing import reconstruct, reveal
-from vfgnn.randomness import Stream
 from vfgnn.split.holder import Holder
 from vfgnn.split.steps import Moment
 

@@ -6,13 +6,13 @@ holder sends: what dropout keeps to the other holders, how many rows train and v
 
 import torch
 
-from vfgnn.baselines.secure_gnn.holder import SecureHolder
-from vfgnn.baselines.secure_gnn.network import LOGITS, LOGITS_GRADIENT
-from vfgnn.baselines.secure_gnn.program import DROPOUT_SEED, ROW_COUNTS, ServerlessFederation
 from vfgnn.channel import Channel
 from vfgnn.config import DEALER
 from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
+from vfgnn.secure_gnn.holder import SecureHolder
+from vfgnn.secure_gnn.network import LOGITS, LOGITS_GRADIENT
+from vfgnn.secure_gnn.program import DROPOUT_SEED, ROW_COUNTS, ServerlessFederation
 from vfgnn.split.label_holder import LabelHolder
 from vfgnn.split.steps import Moment
 

@@ -10,17 +10,17 @@ from concurrent.futures import Future
 import torch
 
 from vfgnn import randomness
-from vfgnn.baselines.secure_gnn.network import backward_operations, forward_operations
-from vfgnn.baselines.secure_gnn.program import (
+from vfgnn.channel import Channel
+from vfgnn.contribution import Contribution
+from vfgnn.mpc.shared import Corrections, Operation
+from vfgnn.secure_gnn.network import backward_operations, forward_operations
+from vfgnn.secure_gnn.program import (
     MATERIAL_CORRECTION,
     MATERIAL_SEED,
     ROW_COUNTS,
     ServerlessFederation,
     batch_size,
 )
-from vfgnn.channel import Channel
-from vfgnn.contribution import Contribution
-from vfgnn.mpc.shared import Corrections, Operation
 from vfgnn.split.dealer import Dealer
 from vfgnn.split.steps import Moment, Rows, Step, steps
 
