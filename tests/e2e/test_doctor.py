@@ -10,7 +10,7 @@ import pytest
 from tests.network import Party, endpoint, new_certificate, proxied, rewrite, small
 from vfgnn.errors import ExitCode
 from vfgnn.files import Patience, load_party
-from vfgnn.run.doctor import Finding, examine, exit_code
+from vfgnn.party.doctor import Finding, examine, exit_code
 from vfgnn.transport.endpoint import Endpoint
 
 

@@ -219,8 +219,8 @@ def test_a_party_killed_after_the_end_has_lost_nothing(tmp_path):
 
 
 def test_a_failure_before_the_beginning_leaves_a_folder_that_can_be_put_aside(tmp_path):
+    from vfgnn.party.folder import RunFolder
     from vfgnn.records import Traffic
-    from vfgnn.run.folder import RunFolder
 
     folder = tmp_path / "run"
     RunFolder(folder, "A").end(Traffic(), outcome=None, error="nobody came")
@@ -231,7 +231,7 @@ def test_a_failure_before_the_beginning_leaves_a_folder_that_can_be_put_aside(tm
 
 
 def test_a_finished_run_is_put_aside_and_an_unfinished_one_too_if_asked(tmp_path):
-    from vfgnn.run.folder import RunFolder, write_json
+    from vfgnn.party.folder import RunFolder, write_json
 
     folder = tmp_path / "run"
     write_json(folder / "run.json", {"run": "one", "state": "failed"})
@@ -244,8 +244,8 @@ def test_a_finished_run_is_put_aside_and_an_unfinished_one_too_if_asked(tmp_path
 
 def test_a_new_run_leaves_the_folder_alone_while_another_process_uses_it(tmp_path):
     """A party that serves reads its model again in every pass."""
-    from vfgnn.run.folder import hold, write_json
-    from vfgnn.run.party import run_party
+    from vfgnn.party.folder import hold, write_json
+    from vfgnn.party.train import run_party
 
     local = small(tmp_path / "federation")
     party = load_party(local.party_toml("A"))

@@ -16,11 +16,11 @@ from tests.tables import federation_of_tables, vfgnn, write
 from vfgnn.bench.serve import Served, ask_all
 from vfgnn.errors import VfgnnError
 from vfgnn.message_log import read_entries
+from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN
 from vfgnn.privacy.ledger import read_releases
 from vfgnn.report.page import make_page
 from vfgnn.run.processes import LocalProcesses, PartyFailed
 from vfgnn.run.train import PREDICT
-from vfgnn.run.trained import NOT_SHARED, OK, UNKNOWN
 
 QUICK = {"start_s": 60, "message_s": 60, "away_s": 3}
 

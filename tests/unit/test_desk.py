@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from vfgnn.run.trained import NOT_SHARED, OK, UNKNOWN, Predictions
-from vfgnn.serve.desk import MOST_WAITING, Answers, Desk, OutOfService
+from vfgnn.party.serve.desk import MOST_WAITING, Answers, Desk, OutOfService
+from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN, Predictions
 
 
 def answers(*common, also=()):

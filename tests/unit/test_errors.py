@@ -13,7 +13,7 @@ from vfgnn.cli.main import EXIT_CODES
 from vfgnn.errors import ExitCode, VfgnnError
 
 DEPLOYMENT = Path(__file__).parents[2] / "docs" / "deployment.md"
-ELSEWHERE = {"vfgnn.serve.desk.OutOfService"}  # an answer to an HTTP request; it ends no command
+ELSEWHERE = {"vfgnn.party.serve.desk.OutOfService"}  # an answer to an HTTP request; it ends no command
 
 
 def below(kind):

@@ -33,7 +33,7 @@ def test_the_dealer_loads_neither_data_nor_model():
 
 
 def test_a_process_loads_no_role_before_it_knows_its_own():
-    loaded = loaded_by("import vfgnn.run.party")
+    loaded = loaded_by("import vfgnn.party.train")
     assert "vfgnn.transport.network" in loaded
     forbidden = ("vfgnn.data", "vfgnn.mpc", "vfgnn.model", "vfgnn.split.holder", "torch_geometric", "numba")
     assert not [name for name in loaded if name.startswith(forbidden)]

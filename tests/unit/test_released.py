@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from vfgnn.errors import CheckpointRefused
-from vfgnn.run.released import KEPT, Released
+from vfgnn.party.released import KEPT, Released
 
 
 def test_rows_come_back_by_id_after_a_restart(tmp_path):

@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.test_desk import answers, opened
 from vfgnn.errors import BudgetSpent, DataError, PeerRefused, PeerRestarted
-from vfgnn.serve.desk import OutOfService
-from vfgnn.serve.label_holder import Looked, ServingLabelHolder, Wanted
-from vfgnn.serve.party import AGAIN_S
+from vfgnn.party.serve.desk import OutOfService
+from vfgnn.party.serve.label_holder import Looked, ServingLabelHolder, Wanted
+from vfgnn.party.serve.party import AGAIN_S
 
 STAMP = (0, 0, 0)  # of a party without tables
 
@@ -105,7 +105,7 @@ def test_answers_are_there_before_the_desk_opens(monkeypatch):
     answered, seen = made.desk.answer, []
     made.desk.answer = lambda *known, **about: seen.append(made.desk.trouble) or answered(*known, **about)
     made._call = lambda channel, new_nodes: new_nodes
-    monkeypatch.setattr("vfgnn.serve.label_holder.Answers", lambda found: answers(*found))
+    monkeypatch.setattr("vfgnn.party.serve.label_holder.Answers", lambda found: answers(*found))
     made.federation, made.model.ask = None, lambda *how, **about: ["a", "b"]
     made._take_part(Nobody(), None, run="pass")
     assert seen == ["shop was started anew"] and made.desk.trouble is None
@@ -132,7 +132,7 @@ def test_each_failure_in_a_row_is_waited_for_longer(monkeypatch):
 
 
 def test_an_own_table_that_cannot_be_read_disturbs_nobody_else(monkeypatch):
-    monkeypatch.setattr("vfgnn.serve.label_holder.AGAIN_S", 0)
+    monkeypatch.setattr("vfgnn.party.serve.label_holder.AGAIN_S", 0)
     made = label_holder(_due=True, model=Model(DataError("accounts.csv ends in the middle of a row"), "nodes"))
     made.desk.close("shop was started anew")
     hears = made.desk.put(["a"])

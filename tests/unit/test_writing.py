@@ -15,8 +15,8 @@ from tests.unit.test_message_log import PAYLOAD, message
 from vfgnn.checkpoint import Checkpoints
 from vfgnn.errors import CheckpointRefused
 from vfgnn.message_log import MessageLog
+from vfgnn.party.released import Released
 from vfgnn.privacy.ledger import Ledger, Release
-from vfgnn.run.released import Released
 from vfgnn.transport import certificates
 from vfgnn.writing import flush, remove_unfinished, write_whole
 

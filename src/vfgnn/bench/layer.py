@@ -23,8 +23,8 @@ from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import check_proportions, deal, holder_names
 from vfgnn.errors import ConfigError
 from vfgnn.messages import total_bytes
+from vfgnn.party.device import choose_device
 from vfgnn.randomness import insecure_seed
-from vfgnn.run.device import choose_device
 from vfgnn.split import program
 from vfgnn.split.dealer import Dealer
 from vfgnn.split.joint_layer import JointLayer

@@ -21,7 +21,7 @@ from vfgnn.config import Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.files import Patience
-from vfgnn.run.folder import read_cpu_seconds, read_peak_bytes
+from vfgnn.party.folder import read_cpu_seconds, read_peak_bytes
 from vfgnn.run.loopback import LocalFederation, write_federation
 from vfgnn.run.plan import memory
 from vfgnn.run.processes import LocalProcesses

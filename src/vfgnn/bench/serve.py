@@ -192,7 +192,7 @@ class _Bare:
     """The same web framework with a fixed answer, in a process of its own."""
 
     def __init__(self, body: bytes) -> None:
-        from vfgnn.serve.web import listening_at  # of the extra `serve`
+        from vfgnn.party.serve.web import listening_at  # of the extra `serve`
 
         self._socket = listening_at("127.0.0.1", 0)
         spawn = multiprocessing.get_context("fork")

@@ -45,7 +45,7 @@ def party(
     Example: `vfgnn init party bank --address bank.example:7001 --nodes accounts.csv --edges transfers.csv`
     """
     from vfgnn.config import DEALER, SERVER
-    from vfgnn.run.init import write_party
+    from vfgnn.party.init import write_party
 
     reached = _ask("address (host:port) that the others dial, or none", address, "--address")
     table = None if name in (SERVER, DEALER) else Path(_ask("table of nodes", nodes, "--nodes"))
@@ -89,7 +89,7 @@ def federation(
 
     Example: `vfgnn init federation bank.card.toml telecom.card.toml server.card.toml --out federation.toml`
     """
-    from vfgnn.run.init import read_card, write_federation_file
+    from vfgnn.party.init import read_card, write_federation_file
 
     file = write_federation_file(
         out,

@@ -29,9 +29,9 @@ def predict(
 
     from vfgnn.errors import ConfigError
     from vfgnn.files import load_federation, load_party
-    from vfgnn.run.child import end_with_parent
-    from vfgnn.run.predict import Predictor, check_out, wanted_ids, write_table
-    from vfgnn.run.trained import OK
+    from vfgnn.party.child import end_with_parent
+    from vfgnn.party.predict import Predictor, check_out, wanted_ids, write_table
+    from vfgnn.party.trained import OK
 
     if with_parent:
         end_with_parent()

@@ -33,8 +33,8 @@ def run(
     """
     from vfgnn.errors import ConfigError
     from vfgnn.files import load_federation, load_party
-    from vfgnn.run.child import end_with_parent
-    from vfgnn.run.party import run_party
+    from vfgnn.party.child import end_with_parent
+    from vfgnn.party.train import run_party
 
     if log not in ("text", "json"):
         raise ConfigError("unknown kind of log", expected="text or json", got=log)
@@ -61,9 +61,9 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
 
     from rich.console import Console
 
+    from vfgnn.party.own_data import load_data
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
-    from vfgnn.run.own_data import load_data
     from vfgnn.run.plan import plan, row_counts
     from vfgnn.split.steps import trained_epochs
 
@@ -92,8 +92,8 @@ def doctor(
     """
     from rich.console import Console
 
+    from vfgnn.party.doctor import examine, exit_code
     from vfgnn.report.console import show_findings
-    from vfgnn.run.doctor import examine, exit_code
 
     findings = examine(federation, party, wait_s=wait)
     show_findings(Console(), findings)

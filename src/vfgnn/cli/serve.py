@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vfgnn.serve.party import ServingParty
+    from vfgnn.party.serve.party import ServingParty
 
 LISTEN = "127.0.0.1:8080"
 RECHECK_S = 60
@@ -38,7 +38,7 @@ def serve(
 
     from vfgnn.errors import ConfigError
     from vfgnn.files import load_federation, load_party
-    from vfgnn.run.child import end_with_parent
+    from vfgnn.party.child import end_with_parent
 
     if log not in ("text", "json"):
         raise ConfigError("unknown kind of log", expected="text or json", got=log)
@@ -50,14 +50,14 @@ def serve(
         if (listen, max_age, recheck) != (None, None, None):
             only = "--listen, --max-age and --recheck at the label holder only"
             raise ConfigError(f"{own.name} has no endpoint", expected=only)
-        from vfgnn.serve.party import ServingParty
+        from vfgnn.party.serve.party import ServingParty
 
         _until_stopped(ServingParty(file, own, log_json=as_json))
         return
     refuse_without_web_server()
-    from vfgnn.serve.desk import Desk
-    from vfgnn.serve.label_holder import ServingLabelHolder
-    from vfgnn.serve.web import Endpoint
+    from vfgnn.party.serve.desk import Desk
+    from vfgnn.party.serve.label_holder import ServingLabelHolder
+    from vfgnn.party.serve.web import Endpoint
 
     host, port = _address(listen or LISTEN)
     desk = Desk(max_age_s=math.inf if max_age is None else max_age)

@@ -16,10 +16,10 @@ from vfgnn.bench.load import LoadBenchmark
 from vfgnn.bench.scale import ScaleBenchmark
 from vfgnn.bench.serve import ServeBenchmark
 from vfgnn.config import DEALER, SERVER
+from vfgnn.party.doctor import Finding
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
 from vfgnn.records import EpochMetrics, Outcome
-from vfgnn.run.doctor import Finding
 from vfgnn.run.plan import Plan
 from vfgnn.run.processes import Progress as Parties
 from vfgnn.run.scenario import SimulationResult

@@ -13,12 +13,12 @@ from pathlib import Path
 from vfgnn.errors import DataError
 from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry, read_entries
+from vfgnn.party.programs import of_run
 from vfgnn.report import charts
 from vfgnn.report.afterwards import afterwards, both_ends
 from vfgnn.report.audit import Audit, audit, disagreements
 from vfgnn.report.html import escape as _
 from vfgnn.report.html import page_of, table_of
-from vfgnn.run.programs import of_run
 
 LEAKS = resources.files("vfgnn.report") / "leaks.json"  # of a benchmark graph: tools/measure_leaks.py writes it
 

@@ -18,14 +18,14 @@ from vfgnn.data.partition import EdgeSplit, holder_names
 from vfgnn.errors import ConfigError
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.leak_meter import LeakMeter, meter
+from vfgnn.party.device import choose_device
+from vfgnn.party.own_code import OwnCode, chosen, load_module
 from vfgnn.privacy.input_perturbation import pairs_of
 from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.publishing import RowNoise, own_row_mechanism
 from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
 from vfgnn.run import federation as notebook
-from vfgnn.run.device import choose_device
-from vfgnn.run.module import OwnCode, chosen, load_module
 from vfgnn.split.program import training
 
 Hear = Callable[[str], Callable[[EpochMetrics], None]]

@@ -15,14 +15,14 @@ from vfgnn import logs
 from vfgnn.config import Federation, Settings, explain
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
+from vfgnn.party.child import end_with_parent
+from vfgnn.party.folder import RunFolder
+from vfgnn.party.own_data import load_data
+from vfgnn.party.roles import contribution_of, make_role
+from vfgnn.party.session import NetworkSession
 from vfgnn.program import Follower, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome
-from vfgnn.run.child import end_with_parent
-from vfgnn.run.folder import RunFolder
-from vfgnn.run.own_data import load_data
-from vfgnn.run.roles import contribution_of, make_role
 from vfgnn.run.scenario import federation_of
-from vfgnn.run.session import NetworkSession
 from vfgnn.run.simulate import assemble
 from vfgnn.secure_gnn.program import ServerlessFederation, training
 from vfgnn.transport.endpoint import Endpoint

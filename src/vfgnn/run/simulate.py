@@ -21,15 +21,15 @@ from vfgnn.errors import ConfigError
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg2_server import OwnCombine
 from vfgnn.model.contribution import HolderContribution
+from vfgnn.party.own_code import OwnCode
+from vfgnn.party.roles import AnyRole, Protocol, known_seed, make_role
+from vfgnn.party.session import Session
 from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
 from vfgnn.run import federation as notebook
-from vfgnn.run.module import OwnCode
-from vfgnn.run.roles import AnyRole, Protocol, known_seed, make_role
 from vfgnn.run.scenario import Scenario, SimulationResult, federation_of
-from vfgnn.run.session import Session
 from vfgnn.split.holder import Holder
 from vfgnn.split.new_nodes import over_more_nodes
 from vfgnn.split.program import prediction, training

@@ -14,11 +14,11 @@ from vfgnn import logs
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
-from vfgnn.run.own_data import columns_of
-from vfgnn.run.party import seal
-from vfgnn.run.programs import of_model
-from vfgnn.run.session import NetworkSession
-from vfgnn.run.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
+from vfgnn.party.own_data import columns_of
+from vfgnn.party.programs import of_model
+from vfgnn.party.session import NetworkSession
+from vfgnn.party.train import seal
+from vfgnn.party.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
 from vfgnn.writing import write_whole
 
 

@@ -16,8 +16,8 @@ from vfgnn.channel import Channel
 from vfgnn.config import DEALER, SERVER
 from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.files import FederationFile
-from vfgnn.run.own_data import OwnData
-from vfgnn.run.programs import alignment_of, plan_of
+from vfgnn.party.own_data import OwnData
+from vfgnn.party.programs import alignment_of, plan_of
 from vfgnn.writing import write_whole
 
 KEPT = "alignment.safetensors"

@@ -81,7 +81,7 @@ def _card(party: PartyFile, address: str | None, certificate: Path) -> Card:
     common = {"name": party.name, "address": address, "certificate": certificate.read_text()}
     if party.data is None:
         return Card.model_validate(common)
-    from vfgnn.run.own_data import read_tables
+    from vfgnn.party.own_data import read_tables
 
     found = read_tables(party)
     return Card.model_validate(

@@ -20,14 +20,14 @@ from vfgnn.config import Federation
 from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
+from vfgnn.party import aligning, programs
+from vfgnn.party.folder import RunFolder, hold
+from vfgnn.party.own_code import load_module
+from vfgnn.party.own_data import OwnData, load_data
+from vfgnn.party.roles import AnyRole, contribution_of, make_role
+from vfgnn.party.session import NetworkSession, Session, refuse_unlisted
 from vfgnn.program import Follower, Watch, carry_out, leaving
 from vfgnn.records import Outcome, Traffic
-from vfgnn.run import aligning, programs
-from vfgnn.run.folder import RunFolder, hold
-from vfgnn.run.module import load_module
-from vfgnn.run.own_data import OwnData, load_data
-from vfgnn.run.roles import AnyRole, contribution_of, make_role
-from vfgnn.run.session import NetworkSession, Session, refuse_unlisted
 from vfgnn.split.program import training
 from vfgnn.split.steps import checkpoint_steps, end_step, trained_epochs
 from vfgnn.transport import certificates, tls

@@ -1,7 +1,7 @@
 """`vfgnn serve`: a party of a finished run that stays connected and takes part in a pass whenever one is wanted.
 
 Runs at every party, without an operator. The label holder asks for a pass when its desk has a question that the last
-one did not answer (label_holder.py); everyone else waits for its word. What a pass shows to whom is in run/trained.py.
+one did not answer (label_holder.py); everyone else waits for its word. What a pass shows is in trained.py.
 Whoever loses a peer, or hears that one was started anew, meets the others again, however long that takes.
 """
 
@@ -17,11 +17,11 @@ from vfgnn.channel import Channel
 from vfgnn.errors import ChannelClosed, ConfigError, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
+from vfgnn.party.programs import of_model
+from vfgnn.party.session import NetworkSession
+from vfgnn.party.train import seal
+from vfgnn.party.trained import SERVING, TrainedParty, new_folder
 from vfgnn.program import Follower, calling, carry_out
-from vfgnn.run.party import seal
-from vfgnn.run.programs import of_model
-from vfgnn.run.session import NetworkSession
-from vfgnn.run.trained import SERVING, TrainedParty, new_folder
 from vfgnn.transport.network import Network
 
 PURPOSE = "serve"

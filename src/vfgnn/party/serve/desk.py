@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from vfgnn.errors import VfgnnError
-from vfgnn.run.trained import NOT_SHARED, OK, UNKNOWN, Predictions
+from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN, Predictions
 
 MOST_WAITING = 1_000_000  # ids, of all questions together
 GATHER_S = 0.02  # after the first question that waits, for others to come along

@@ -12,10 +12,10 @@ from vfgnn import logs
 from vfgnn.channel import Channel
 from vfgnn.errors import PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
-from vfgnn.run.own_data import columns_of
-from vfgnn.run.trained import Nodes
-from vfgnn.serve.desk import Answers, Desk
-from vfgnn.serve.party import AGAIN_S, ServingParty
+from vfgnn.party.own_data import columns_of
+from vfgnn.party.serve.desk import Answers, Desk
+from vfgnn.party.serve.party import AGAIN_S, ServingParty
+from vfgnn.party.trained import Nodes
 from vfgnn.transport.network import Network
 
 POLL_S = 0.25

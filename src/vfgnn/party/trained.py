@@ -23,13 +23,13 @@ from vfgnn.checkpoint import Checkpoints, State, copied, part
 from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
+from vfgnn.party import aligning
+from vfgnn.party.folder import hold
+from vfgnn.party.own_data import OwnData, load_data
+from vfgnn.party.released import Released
+from vfgnn.party.roles import AnyRole, contribution_of, make_role
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.program import carry_out
-from vfgnn.run import aligning
-from vfgnn.run.folder import hold
-from vfgnn.run.own_data import OwnData, load_data
-from vfgnn.run.released import Released
-from vfgnn.run.roles import AnyRole, contribution_of, make_role
 from vfgnn.split.new_nodes import (
     in_trained_order,
     over_more_nodes,

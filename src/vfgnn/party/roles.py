@@ -13,10 +13,10 @@ from vfgnn.config import DEALER, SERVER, Federation
 from vfgnn.contribution import Contribution, Own
 from vfgnn.errors import ConfigError
 from vfgnn.files import PartyFile
+from vfgnn.party.device import choose_device
+from vfgnn.party.own_code import load_module
+from vfgnn.party.own_data import OwnData
 from vfgnn.program import ResumableRole
-from vfgnn.run.device import choose_device
-from vfgnn.run.module import load_module
-from vfgnn.run.own_data import OwnData
 
 Protocol = Literal["split", "secure_gnn"]
 ROLES: dict[Protocol, dict[str, str]] = {

@@ -24,8 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vfgnn import logs
 from vfgnn.errors import ConfigError
-from vfgnn.run.trained import NOT_SHARED, OK, UNKNOWN
-from vfgnn.serve.desk import Answers, Desk, OutOfService, Prediction
+from vfgnn.party.serve.desk import Answers, Desk, OutOfService, Prediction
+from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN
 from vfgnn.version import __version__
 
 MOST_IDS = 10_000  # in one question

@@ -16,9 +16,9 @@ from websockets.asyncio.connection import Connection
 
 from vfgnn.errors import ConfigError, ExitCode, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
-from vfgnn.run.own_data import load_data
-from vfgnn.run.programs import of_run
-from vfgnn.run.session import capacities
+from vfgnn.party.own_data import load_data
+from vfgnn.party.programs import of_run
+from vfgnn.party.session import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint
 from vfgnn.transport.wire import Hello, highest_common
