@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from vfgnn.cli.main import app
 from vfgnn.files import load_federation
-from vfgnn.run.loopback import LocalFederation, free_ports
+from vfgnn.lab.local_files import LocalFederation, free_ports
 
 
 def vfgnn(*words):

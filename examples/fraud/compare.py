@@ -23,12 +23,12 @@ from rich.table import Table
 from vfgnn.config import Settings, make_settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.tables import Columns, read_edges, read_labels, read_nodes
+from vfgnn.lab.simulate import build
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.metrics import METRICS
 from vfgnn.party.own_data import OwnTables
 from vfgnn.randomness import insecure_seed
 from vfgnn.records import write_json
-from vfgnn.run.simulate import build
 
 # Which files an organisation has, and what it calls things. The bank comes first: it has the labels.
 FILES = {

@@ -9,12 +9,12 @@ from vfgnn.version import __version__
 
 if TYPE_CHECKING:
     from vfgnn.config import Settings
+    from vfgnn.lab.federation import Federation
+    from vfgnn.lab.local_training import TrainingResult, predict, train
+    from vfgnn.lab.scenario import SimulationResult
+    from vfgnn.lab.simulate import simulate
     from vfgnn.privacy.mechanisms import Cost
     from vfgnn.privacy.own_mechanism import RowMechanism
-    from vfgnn.run.federation import Federation
-    from vfgnn.run.scenario import SimulationResult
-    from vfgnn.run.simulate import simulate
-    from vfgnn.run.train import TrainingResult, predict, train
 
 __all__ = [
     "Cost",
@@ -31,14 +31,14 @@ __all__ = [
 
 _HOME = {
     "Cost": "vfgnn.privacy.mechanisms",
-    "Federation": "vfgnn.run.federation",
+    "Federation": "vfgnn.lab.federation",
     "RowMechanism": "vfgnn.privacy.own_mechanism",
     "Settings": "vfgnn.config",
-    "SimulationResult": "vfgnn.run.scenario",
-    "TrainingResult": "vfgnn.run.train",
-    "predict": "vfgnn.run.train",
-    "simulate": "vfgnn.run.simulate",
-    "train": "vfgnn.run.train",
+    "SimulationResult": "vfgnn.lab.scenario",
+    "TrainingResult": "vfgnn.lab.local_training",
+    "predict": "vfgnn.lab.local_training",
+    "simulate": "vfgnn.lab.simulate",
+    "train": "vfgnn.lab.local_training",
 }
 
 

@@ -14,7 +14,7 @@ LOGGER = logging.getLogger("vfgnn.run")
 
 
 class Event(StrEnum):
-    """The events that programs read: run/processes.py, party/folder.py and tests. Others are for people alone."""
+    """The events that programs read: lab/processes.py, party/folder.py and tests. Others are for people alone."""
 
     CONNECTED = "connected"
     CONNECTED_AGAIN = "connected again"

@@ -3,7 +3,7 @@
 import sys
 
 from tests.network import small
-from vfgnn.run.processes import LocalProcesses
+from vfgnn.lab.processes import LocalProcesses
 
 MOST = 8
 LOOKING = """

@@ -16,10 +16,10 @@ import pytest
 
 from tests.network import rewrite
 from vfgnn.files import Patience, load_party, to_toml
-from vfgnn.run.loopback import write_federation
-from vfgnn.run.plan import plan
-from vfgnn.run.processes import LocalProcesses
-from vfgnn.run.scenario import Scenario
+from vfgnn.lab.local_files import write_federation
+from vfgnn.lab.plan import plan
+from vfgnn.lab.processes import LocalProcesses
+from vfgnn.lab.scenario import Scenario
 
 MBIT, MS, EPOCHS = 100, 50, 12
 SWITCH = "vfgnn-switch"

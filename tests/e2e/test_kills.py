@@ -16,8 +16,8 @@ from tests.network import small
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ExitCode
 from vfgnn.files import Patience, load_party
+from vfgnn.lab.processes import LocalProcesses
 from vfgnn.message_log import read_entries
-from vfgnn.run.processes import LocalProcesses
 from vfgnn.split.program import DEALER_SEED, JOINT_PRODUCT, JOINT_UPDATE, JOINT_WEIGHTS, MASKED_FEATURES
 
 PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
@@ -61,8 +61,8 @@ def check(tmp_path, *, kills, holders=2, seed=0, **settings):
 
 def assert_same_weights(local, holdings, graph):
     """The final checkpoints hold the weights of the run that nobody disturbed."""
-    from vfgnn.run.federation import split_labels
-    from vfgnn.run.simulate import build
+    from vfgnn.lab.federation import split_labels
+    from vfgnn.lab.simulate import build
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tables import federation_of_tables
 from vfgnn.bench.serve import Served
-from vfgnn.run.processes import LocalProcesses
+from vfgnn.lab.processes import LocalProcesses
 
 TELLING = (sys.executable, "-X", "importtime", "-m", "vfgnn")  # one line on standard error for each import
 HOLDERS = (
@@ -18,7 +18,7 @@ HOLDERS = (
     "vfgnn.split.label_holder",
     "vfgnn.split.joint_layer",
 )
-EVERYBODY = ("vfgnn.run.processes", "vfgnn.run.simulate", "vfgnn.run.scenario")  # who is here has everybody's data
+EVERYBODY = ("vfgnn.lab.processes", "vfgnn.lab.simulate", "vfgnn.lab.scenario")  # who is here has everybody's data
 FORBIDDEN = {
     "server": ("vfgnn.data", "vfgnn.mpc", "torch_geometric", "numba", *HOLDERS, *EVERYBODY),
     "dealer": ("vfgnn.data", "vfgnn.model", "torch_geometric", *HOLDERS, *EVERYBODY),
@@ -80,7 +80,7 @@ def test_serve(trained):
 def test_the_look_can_fail(trained, tmp_path):
     """What `vfgnn run` once imported at every party would be found."""
     local, _ = trained
-    once = "import vfgnn.run.processes; from vfgnn.cli.main import main; main()"
+    once = "import vfgnn.lab.processes; from vfgnn.cli.main import main; main()"
     words = {"bank": ("--out", str(tmp_path / "predictions.csv"))}
     command = (sys.executable, "-X", "importtime", "-c", once, "predict")
     with LocalProcesses(local, command=command, words=words) as running:

@@ -12,9 +12,9 @@ from tests.tables import write_tables
 from vfgnn.checkpoint import Checkpoints
 from vfgnn.errors import CheckpointRefused
 from vfgnn.files import FederationFile, differences, load_federation, load_party
+from vfgnn.lab.local_files import LocalFederation, free_ports
+from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party.predict import Predictor
-from vfgnn.run.loopback import LocalFederation, free_ports
-from vfgnn.run.processes import LocalProcesses
 from vfgnn.split.steps import end_step
 from vfgnn.transport import certificates, tls
 

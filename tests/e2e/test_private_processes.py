@@ -9,10 +9,10 @@ import pytest
 
 from tests.network import small
 from vfgnn.files import Patience
+from vfgnn.lab.processes import LocalProcesses
 from vfgnn.message_log import read_entries
 from vfgnn.privacy.ledger import read_releases
 from vfgnn.report.page import make_page
-from vfgnn.run.processes import LocalProcesses
 from vfgnn.split.program import LOCAL_EMBEDDINGS, NOISED_EDGES
 
 PATIENCE = Patience(start_s=60, message_s=60, away_s=40)

@@ -18,9 +18,9 @@ from tests.protocol.test_corner_cases import CASES, cut
 from vfgnn.data.partition import partition
 from vfgnn.errors import ExitCode, PartyFailed
 from vfgnn.files import Patience
-from vfgnn.run.federation import split_labels
-from vfgnn.run.processes import LocalProcesses
-from vfgnn.run.simulate import build
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.processes import LocalProcesses
+from vfgnn.lab.simulate import build
 
 COMMAND = [str(Path(sys.executable).parent / "vfgnn")]
 
@@ -226,7 +226,7 @@ def wait_for_training(folder, process):
 )
 def test_a_demo_leaves_no_process_port_or_temporary_file(tmp_path, end):
     from vfgnn.files import load_federation
-    from vfgnn.run.loopback import LocalFederation
+    from vfgnn.lab.local_files import LocalFederation
 
     folder, temporary = tmp_path / "demo", tmp_path / "temporary"
     temporary.mkdir()

@@ -13,9 +13,9 @@ from tests.network import small
 from tests.own_code import DiscreteLaplace, WeightedMax
 from vfgnn.errors import ConfigError, DataError, ModuleError
 from vfgnn.files import load_party
+from vfgnn.lab.processes import PartyFailed
 from vfgnn.party.own_code import path_of
 from vfgnn.privacy.ledger import read_releases
-from vfgnn.run.processes import PartyFailed
 
 SMALL = {"dim": 8, "epochs": 4, "layers": 2}
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import torch
 from tests.e2e.test_cli import vfgnn
 from vfgnn.bench.scale import CLASSES, COLUMNS, EDGES_PER_NODE, HOLDERS, ScalePoint, _growth, bench_scale, made_up
 from vfgnn.errors import ConfigError
-from vfgnn.run.simulate import simulate
+from vfgnn.lab.simulate import simulate
 
 
 def point(nodes, seconds):

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from tests.protocol.test_secure_gnn import settings, small
-from vfgnn.run.loopback import write_federation
-from vfgnn.run.processes import LocalProcesses
-from vfgnn.run.secure_gnn import COMMAND, train_secure_gnn
+from vfgnn.lab.local_files import write_federation
+from vfgnn.lab.processes import LocalProcesses
+from vfgnn.lab.secure_gnn import COMMAND, train_secure_gnn
 
 
 @pytest.mark.slow

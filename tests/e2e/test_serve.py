@@ -15,12 +15,12 @@ from tests.network import rewrite
 from tests.tables import federation_of_tables, vfgnn, write
 from vfgnn.bench.serve import Served, ask_all
 from vfgnn.errors import VfgnnError
+from vfgnn.lab.local_training import PREDICT
+from vfgnn.lab.processes import LocalProcesses, PartyFailed
 from vfgnn.message_log import read_entries
 from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN
 from vfgnn.privacy.ledger import read_releases
 from vfgnn.report.page import make_page
-from vfgnn.run.processes import LocalProcesses, PartyFailed
-from vfgnn.run.train import PREDICT
 
 QUICK = {"start_s": 60, "message_s": 60, "away_s": 3}
 

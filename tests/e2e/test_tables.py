@@ -15,10 +15,10 @@ from tests.e2e.test_kills import survive
 from tests.tables import federation_of_tables, vfgnn, write
 from vfgnn.data.tables import Columns, read_nodes
 from vfgnn.files import load_party
+from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party import aligning
 from vfgnn.party.own_data import load_data
 from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN
-from vfgnn.run.processes import LocalProcesses
 
 
 def shared_ids(local, holders):

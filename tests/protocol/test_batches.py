@@ -10,12 +10,12 @@ from vfgnn.config import SERVER, HolderShape, Settings, make_federation, make_se
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import partition
 from vfgnn.errors import ConfigError
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.simulate import build
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph
 from vfgnn.privacy.ledger import TRAIN, VAL
 from vfgnn.program import Watch
 from vfgnn.randomness import scattered
-from vfgnn.run.federation import split_labels
-from vfgnn.run.simulate import build
 from vfgnn.split import program
 from vfgnn.split.program import H0_SHARE, LOCAL_EMBEDDINGS
 from vfgnn.split.steps import Moment, Rows, batches, steps

@@ -16,8 +16,8 @@ from tests.conftest import random_graph
 from tests.protocol.twin import Twin
 from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
-from vfgnn.run.federation import split_labels
-from vfgnn.run.simulate import build
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.simulate import build
 from vfgnn.split.joint_layer import draw_weight_share
 from vfgnn.split.program import HIDDEN
 

@@ -11,10 +11,10 @@ from tests.protocol.test_equals_autograd import joint_weights, trained
 from vfgnn.config import DEALER, SERVER, make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import DataError, Overflow
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.simulate import build
 from vfgnn.messages import total_bytes
 from vfgnn.program import END
-from vfgnn.run.federation import split_labels
-from vfgnn.run.simulate import build
 from vfgnn.split import program
 from vfgnn.split.program import (
     CONTROL,

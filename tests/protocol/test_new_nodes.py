@@ -10,8 +10,8 @@ from vfgnn.data import datasets
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ConfigError
-from vfgnn.run.federation import split_labels
-from vfgnn.run.simulate import build, predict_new_nodes
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.simulate import build, predict_new_nodes
 from vfgnn.split.new_nodes import in_trained_order, places_of, refuse_gone, refuse_unfit, with_releases
 from vfgnn.split.program import prediction
 

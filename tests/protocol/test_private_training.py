@@ -11,14 +11,14 @@ from vfgnn.config import SERVER, Privacy, make_settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
 from vfgnn.errors import BudgetSpent, ConfigError
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.simulate import build
 from vfgnn.model.cg2_server import ReleaseAverage
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.statement import statement
-from vfgnn.run.federation import split_labels
-from vfgnn.run.simulate import build
 from vfgnn.split.holder import Holder
 from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, NOISED_EDGES, prediction
 from vfgnn.split.steps import trained_epochs

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from vfgnn import randomness
+from vfgnn.lab.simulate import build
 from vfgnn.model.cg1_edges import LocalGraph, confidence_weight
-from vfgnn.run.simulate import build
 from vfgnn.split.joint_layer import draw_weight_share
 from vfgnn.split.steps import Rows
 

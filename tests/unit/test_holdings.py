@@ -4,7 +4,7 @@ import torch
 from tests.conftest import random_graph
 from vfgnn.data.holdings import FeatureMatrix, Holding, Labels
 from vfgnn.errors import DataError
-from vfgnn.run.federation import split_labels
+from vfgnn.lab.federation import split_labels
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
 

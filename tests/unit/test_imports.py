@@ -67,4 +67,4 @@ def test_every_script_can_be_imported(path):
 
 
 def test_the_python_api_is_there_when_asked_for():
-    assert "vfgnn.run.simulate" in loaded_by("from vfgnn import simulate")
+    assert "vfgnn.lab.simulate" in loaded_by("from vfgnn import simulate")

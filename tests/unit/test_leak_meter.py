@@ -6,9 +6,9 @@ from tests.protocol.joint import federation_of
 from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import PolicyRefused
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.simulate import build
 from vfgnn.model.leak_meter import meter, rank
-from vfgnn.run.federation import split_labels
-from vfgnn.run.simulate import build
 
 
 def test_rank():

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from vfgnn.errors import SHOWN_AS, PartyFailed
+from vfgnn.lab.processes import LocalProcesses, Progress, State
 from vfgnn.logs import Event
-from vfgnn.run.processes import LocalProcesses, Progress, State
 
 TOLD_BY_B = [{"event": Event.PEER_FAILED, "peer": "B", "reason": "B gave up: bad data"}, {"event": Event.RUN_FAILED}]
 

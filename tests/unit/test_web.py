@@ -14,8 +14,8 @@ import requests
 from tests.unit.test_desk import answers, opened
 from vfgnn import logs
 from vfgnn.errors import ConfigError
+from vfgnn.lab.local_files import free_ports
 from vfgnn.party.serve.web import MOST_BYTES, MOST_IDS, Endpoint, listening_at
-from vfgnn.run.loopback import free_ports
 
 OK_A = {"id": "a", "status": "ok", "class": "yes", "probability": {"no": 0.25, "yes": 0.75}}
 

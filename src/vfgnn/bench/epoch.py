@@ -16,11 +16,11 @@ from vfgnn.config import Preset, Settings
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.local_files import write_federation
+from vfgnn.lab.processes import LocalProcesses
+from vfgnn.lab.simulate import IN_ONE_PROCESS, build
 from vfgnn.model.central import CentralTraining
-from vfgnn.run.federation import split_labels
-from vfgnn.run.loopback import write_federation
-from vfgnn.run.processes import LocalProcesses
-from vfgnn.run.simulate import IN_ONE_PROCESS, build
 from vfgnn.split.program import training
 
 STEPS, WARM_UP = 20, 5

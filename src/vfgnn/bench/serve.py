@@ -22,9 +22,9 @@ import numpy as np
 import torch
 
 from vfgnn.errors import ConfigError, VfgnnError
-from vfgnn.run.loopback import LocalFederation, free_ports
-from vfgnn.run.processes import LocalProcesses
-from vfgnn.run.train import predict, train
+from vfgnn.lab.local_files import LocalFederation, free_ports
+from vfgnn.lab.local_training import predict, train
+from vfgnn.lab.processes import LocalProcesses
 
 SERVE = (sys.executable, "-m", "vfgnn", "serve")
 AT_A_TIME = (1, 16, 1000)

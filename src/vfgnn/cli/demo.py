@@ -30,9 +30,9 @@ def demo(
     """
     from rich.console import Console
 
+    from vfgnn.lab.local_training import LocalTraining
+    from vfgnn.lab.scenario import Scenario
     from vfgnn.report.console import EpochProgress, progress, show_processes, show_simulation
-    from vfgnn.run.scenario import Scenario
-    from vfgnn.run.train import LocalTraining
 
     console = Console()
     scenario = Scenario.of(

@@ -61,10 +61,10 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
 
     from rich.console import Console
 
+    from vfgnn.lab.plan import plan, row_counts
     from vfgnn.party.own_data import load_data
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
-    from vfgnn.run.plan import plan, row_counts
     from vfgnn.split.steps import trained_epochs
 
     data = load_data(file, own)

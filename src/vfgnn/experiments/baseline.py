@@ -23,10 +23,10 @@ from vfgnn.data.partition import partition
 from vfgnn.errors import DataError
 from vfgnn.experiments.runner import Task, TaskResult, make_task
 from vfgnn.experiments.tables import TableRow, row_of
-from vfgnn.run.federation import split_labels
-from vfgnn.run.loopback import write_federation
-from vfgnn.run.processes import VFGNN, LocalProcesses
-from vfgnn.run.secure_gnn import COMMAND
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.local_files import write_federation
+from vfgnn.lab.processes import VFGNN, LocalProcesses
+from vfgnn.lab.secure_gnn import COMMAND
 from vfgnn.writing import write_whole
 
 DATASET = "pubmed"

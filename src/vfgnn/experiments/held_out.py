@@ -11,8 +11,8 @@ import torch
 from vfgnn.config import Settings
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.holdings import Holding, Labels
+from vfgnn.lab.simulate import build, predict_new_nodes
 from vfgnn.records import Outcome
-from vfgnn.run.simulate import build, predict_new_nodes
 
 SHARE = 0.1
 

@@ -24,10 +24,10 @@ from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.experiments.catalogue import Where
 from vfgnn.experiments.held_out import train_held_out
+from vfgnn.lab.federation import split_labels
+from vfgnn.lab.secure_gnn import train_secure_gnn
+from vfgnn.lab.simulate import IN_ONE_PROCESS, build
 from vfgnn.model.central import CentralTraining
-from vfgnn.run.federation import split_labels
-from vfgnn.run.secure_gnn import train_secure_gnn
-from vfgnn.run.simulate import IN_ONE_PROCESS, build
 from vfgnn.version import __version__
 from vfgnn.writing import write_whole
 

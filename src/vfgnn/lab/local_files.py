@@ -19,10 +19,10 @@ from vfgnn.data import prepared
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, ListedHolder, Patience, Reachable, load_federation, to_toml
+from vfgnn.lab.scenario import federation_of
 from vfgnn.party.folder import read_outcome, read_ticks, read_traffic
 from vfgnn.party.own_code import OwnCode
 from vfgnn.records import Outcome, Traffic
-from vfgnn.run.scenario import federation_of
 from vfgnn.transport import certificates
 from vfgnn.writing import write_whole
 

@@ -16,6 +16,7 @@ from vfgnn.contribution import Own
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit, holder_names
 from vfgnn.errors import ConfigError
+from vfgnn.lab import federation as notebook
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.leak_meter import LeakMeter, meter
 from vfgnn.party.device import choose_device
@@ -25,7 +26,6 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.publishing import RowNoise, own_row_mechanism
 from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
-from vfgnn.run import federation as notebook
 from vfgnn.split.program import training
 
 Hear = Callable[[str], Callable[[EpochMetrics], None]]

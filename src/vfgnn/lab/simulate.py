@@ -18,6 +18,8 @@ from vfgnn.contribution import Contribution
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import ConfigError
+from vfgnn.lab import federation as notebook
+from vfgnn.lab.scenario import Scenario, SimulationResult, federation_of
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg2_server import OwnCombine
 from vfgnn.model.contribution import HolderContribution
@@ -28,8 +30,6 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
-from vfgnn.run import federation as notebook
-from vfgnn.run.scenario import Scenario, SimulationResult, federation_of
 from vfgnn.split.holder import Holder
 from vfgnn.split.new_nodes import over_more_nodes
 from vfgnn.split.program import prediction, training

@@ -16,10 +16,10 @@ import torch
 
 from vfgnn.config import DEALER, SERVER, Federation
 from vfgnn.data.holdings import Holding, Labels
+from vfgnn.lab.simulate import build
 from vfgnn.messages import Declared, total_bytes
 from vfgnn.party.own_data import OwnData
 from vfgnn.program import Phase, Program, Repeated
-from vfgnn.run.simulate import build
 from vfgnn.split.program import training
 from vfgnn.split.steps import Moment, Rows
 from vfgnn.transport.memory import InMemoryNetwork

@@ -1,4 +1,4 @@
-"""The baseline SecureGNN in one process, or as one of several: `python -m vfgnn.run.secure_gnn FEDERATION PARTY`.
+"""The baseline SecureGNN in one process, or as one of several: `python -m vfgnn.lab.secure_gnn FEDERATION PARTY`.
 
 It uses the files that `vfgnn run` uses; the server that they list is not started and nobody looks for it. For
 measurements, not for use: no checkpoints, no message log.
@@ -15,6 +15,8 @@ from vfgnn import logs
 from vfgnn.config import Federation, Settings, explain
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
+from vfgnn.lab.scenario import federation_of
+from vfgnn.lab.simulate import assemble
 from vfgnn.party.child import end_with_parent
 from vfgnn.party.folder import RunFolder
 from vfgnn.party.own_data import load_data
@@ -22,13 +24,11 @@ from vfgnn.party.roles import contribution_of, make_role
 from vfgnn.party.session import NetworkSession
 from vfgnn.program import Follower, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome
-from vfgnn.run.scenario import federation_of
-from vfgnn.run.simulate import assemble
 from vfgnn.secure_gnn.program import ServerlessFederation, training
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.memory import InMemoryNetwork
 
-COMMAND = (sys.executable, "-m", "vfgnn.run.secure_gnn")
+COMMAND = (sys.executable, "-m", "vfgnn.lab.secure_gnn")
 OnEpoch = Callable[[EpochMetrics], None]
 
 

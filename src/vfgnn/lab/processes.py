@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Self
 
 from vfgnn.errors import SHOWN_AS, ExitCode, PartyFailed
+from vfgnn.lab.local_files import LocalFederation
 from vfgnn.logs import Event
-from vfgnn.run.loopback import LocalFederation
 
 VFGNN = (sys.executable, "-m", "vfgnn", "run")
 STOP_S = 10.0  # for a party to say goodbye before it is killed

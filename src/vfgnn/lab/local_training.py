@@ -16,15 +16,15 @@ import torch
 from torch_geometric.data import Data
 
 from vfgnn.data.partition import EdgeSplit
+from vfgnn.lab import federation as notebook
+from vfgnn.lab.local_files import LocalFederation, fresh_folder, write_federation
+from vfgnn.lab.processes import LocalProcesses, Progress
+from vfgnn.lab.scenario import Scenario, SimulationResult
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg2_server import OwnCombine
 from vfgnn.privacy.ledger import Release, read_releases
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.records import EpochMetrics
-from vfgnn.run import federation as notebook
-from vfgnn.run.loopback import LocalFederation, fresh_folder, write_federation
-from vfgnn.run.processes import LocalProcesses, Progress
-from vfgnn.run.scenario import Scenario, SimulationResult
 
 PREDICT = (sys.executable, "-m", "vfgnn", "predict")
 OnProgress = Callable[[dict[str, Progress]], None]
