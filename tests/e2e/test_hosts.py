@@ -17,9 +17,9 @@ import pytest
 from tests.network import rewrite
 from vfgnn.files import Patience, load_party, to_toml
 from vfgnn.lab.local_files import write_federation
-from vfgnn.lab.plan import plan
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.lab.scenario import Scenario
+from vfgnn.plan.plan import plan
 
 MBIT, MS, EPOCHS = 100, 50, 12
 SWITCH = "vfgnn-switch"

@@ -10,11 +10,11 @@ from tools.message_tables import filled, table_of
 
 from vfgnn.config import DEALER, SERVER, HolderShape, Settings, make_federation
 from vfgnn.errors import ProtocolError
-from vfgnn.lab.plan import sizes
 from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
 from vfgnn.party.roles import ROLES
 from vfgnn.party.session import capacities
+from vfgnn.plan.plan import sizes
 from vfgnn.program import Follower, Phase, Program, Watch, calling, carry_out, leaving, links
 from vfgnn.report.audit import audit
 from vfgnn.split import program as split

@@ -22,9 +22,9 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.files import Patience
 from vfgnn.lab.local_files import LocalFederation, write_federation
-from vfgnn.lab.plan import memory
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party.folder import read_cpu_seconds, read_peak_bytes
+from vfgnn.plan.plan import memory
 
 HOLDERS, COLUMNS, EDGES_PER_NODE, CLASSES = 3, 32, 10, 4
 TRAIN, VAL = 0.1, 0.01  # of the nodes

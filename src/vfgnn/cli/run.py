@@ -61,8 +61,8 @@ def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: f
 
     from rich.console import Console
 
-    from vfgnn.lab.plan import plan, row_counts
     from vfgnn.party.own_data import load_data
+    from vfgnn.plan.plan import plan, row_counts
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
     from vfgnn.split.steps import trained_epochs

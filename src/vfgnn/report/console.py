@@ -16,10 +16,10 @@ from vfgnn.bench.load import LoadBenchmark
 from vfgnn.bench.scale import ScaleBenchmark
 from vfgnn.bench.serve import ServeBenchmark
 from vfgnn.config import DEALER, SERVER
-from vfgnn.lab.plan import Plan
 from vfgnn.lab.processes import Progress as Parties
 from vfgnn.lab.scenario import SimulationResult
 from vfgnn.party.doctor import Finding
+from vfgnn.plan.plan import Plan
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
 from vfgnn.records import EpochMetrics, Outcome
