@@ -2,7 +2,7 @@
 
 A phase has a name, the messages that it declares (a function of the sizes that a party knows by then), and the NAME of
 the role's method that carries it out. So a program imports no role, and a server's process loads no holder. The loop,
-the links and their capacities, the dry run, the check of message logs, the kinds that the wire accepts and the table
+the links and their capacities, the plan, the check of message logs, the kinds that the wire accepts and the table
 in docs/protocol.md are all read from it: a new message is written in the program and in the role, and nowhere else.
 
 Here are also the two programs that every protocol shares: to leave together, and to ask for one more pass.

@@ -1,4 +1,4 @@
-"""Separate hosts: network namespaces, each party with its own address, 100 Mbit/s and 50 ms; and what the dry run said.
+"""Separate hosts: network namespaces, each party with its own address, 100 Mbit/s and 50 ms; and what the plan said.
 
 Where the kernel has no netem a proxy in each namespace keeps every byte for 50 ms instead. Needs root; skips otherwise.
 """
@@ -19,7 +19,7 @@ from vfgnn.files import Patience, load_party, to_toml
 from vfgnn.lab.local_files import write_federation
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.lab.scenario import Scenario
-from vfgnn.plan.plan import plan
+from vfgnn.plan.plan import make_plan
 
 MBIT, MS, EPOCHS = 100, 50, 12
 SWITCH = "vfgnn-switch"
@@ -86,7 +86,7 @@ def delays(spaces, names):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not allowed(), reason="network namespaces need root, ip and tc")
-def test_separate_hosts_take_as_long_as_the_dry_run_says(tmp_path):
+def test_separate_hosts_take_as_long_as_the_plan_says(tmp_path):
     overrides = {"epochs": EPOCHS, "patience": None}
     scenario = Scenario.of("citeseer", holders=2, preset="best", seed=0, overrides=overrides)
     patience = Patience(start_s=60, message_s=60, away_s=20)
@@ -96,7 +96,7 @@ def test_separate_hosts_take_as_long_as_the_dry_run_says(tmp_path):
     for name in names:
         own = load_party(local.party_toml(name)).model_dump(mode="json", exclude_none=True)
         local.party_toml(name).write_text(to_toml({**own, "listen": "127.0.0.1:7444"}))
-    predicted = plan(
+    predicted = make_plan(
         local.file.federation("plan"),
         bandwidth_mbit_s=MBIT,
         latency_ms=MS,

@@ -136,9 +136,9 @@ def test_tables_that_are_not_as_declared_are_refused(tmp_path):
     assert "features = 2" in said and "features = 3" in said
 
 
-def test_the_dry_run_reads_tables(tmp_path):
+def test_the_plan_reads_tables(tmp_path):
     local = federation_of_tables(tmp_path / "federation")
-    said = vfgnn("run", local.federation_toml, local.party_toml("bank"), "--dry-run")
+    said = vfgnn("plan", local.federation_toml, local.party_toml("bank"))
     assert "rounds per epoch" in said
 
 

@@ -14,7 +14,7 @@ from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
 from vfgnn.party.roles import ROLES
 from vfgnn.party.session import capacities
-from vfgnn.plan.plan import sizes
+from vfgnn.plan.sizes import sizes
 from vfgnn.program import Follower, Phase, Program, Watch, calling, carry_out, leaving, links
 from vfgnn.report.audit import audit
 from vfgnn.split import program as split
@@ -59,7 +59,7 @@ def test_a_toy_message_is_known_everywhere(tmp_path):
     assert GREETING not in links(before)["A", "B"].kinds
     assert GREETING in capacities("B", [after])["A"].kinds
     assert GREETING not in capacities("A", [after])["B"].kinds  # B sends none
-    # the dry run
+    # the plan of costs
     assert sizes(after, fed, 3, 4).setup == sizes(before, fed, 3, 4).setup + WORDS
     # the check of message logs
     log = MessageLog(tmp_path / "messages.jsonl")

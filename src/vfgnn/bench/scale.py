@@ -24,7 +24,7 @@ from vfgnn.files import Patience
 from vfgnn.lab.local_files import LocalFederation, write_federation
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party.folder import read_cpu_seconds, read_peak_bytes
-from vfgnn.plan.plan import memory
+from vfgnn.plan.sizes import memory
 
 HOLDERS, COLUMNS, EDGES_PER_NODE, CLASSES = 3, 32, 10, 4
 TRAIN, VAL = 0.1, 0.01  # of the nodes
@@ -57,7 +57,7 @@ class ScalePoint:
     bytes_per_epoch: int  # on all links together
     bytes_setup: int
     peak_bytes: dict[str, int]  # of every party
-    predicted_bytes: dict[str, int]  # of every party's matrices, as `vfgnn run --dry-run` tells
+    predicted_bytes: dict[str, int]  # of every party's matrices, as `vfgnn plan` tells
 
     @property
     def largest_party(self) -> str:

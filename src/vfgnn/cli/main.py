@@ -30,6 +30,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
+app.command("plan")(run.plan)
 app.command("doctor")(run.doctor)
 app.command("predict")(predict.predict)
 app.command("serve")(serve.serve)

@@ -1,14 +1,11 @@
-"""`vfgnn run` and `vfgnn doctor`: one party of a federation."""
+"""`vfgnn run`, `vfgnn plan` and `vfgnn doctor`: one party of a federation."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vfgnn.cli import options
-
-if TYPE_CHECKING:
-    from vfgnn.files import FederationFile, PartyFile
 
 Federation = Annotated[Path, typer.Argument(help="The public file, the same at all parties.")]
 Party = Annotated[Path, typer.Argument(help="This party's own file.")]
@@ -18,10 +15,6 @@ def run(
     federation: Federation,
     party: Party,
     log: Annotated[str, typer.Option(help="text or json, on standard error.")] = "text",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only predict bytes, rounds, seconds and memory.")] = False,
-    bandwidth: Annotated[float, typer.Option(help="Mbit/s of each party's line, for --dry-run.", min=0.001)] = 100,
-    latency: Annotated[float, typer.Option(help="Milliseconds one way, for --dry-run.", min=0)] = 20,
-    json: options.Json = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Put an unfinished run aside and begin a new one.")] = False,
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
@@ -41,9 +34,6 @@ def run(
     if with_parent:
         end_with_parent()
     file, own = load_federation(federation), load_party(party)
-    if dry_run:
-        _plan(file, own, bandwidth, latency, json)
-        return
     outcome = run_party(file, own, log_json=log == "json", fresh=fresh)
     typer.echo(f"records: {own.run_folder}")
     if outcome is not None:
@@ -55,26 +45,39 @@ def run(
         typer.echo("; ".join(others))
 
 
-def _plan(file: "FederationFile", own: "PartyFile", bandwidth: float, latency: float, json: Path | None) -> None:
-    """Nothing is sent: not even the peers need to be there."""
+def plan(
+    federation: Federation,
+    party: Party,
+    bandwidth: Annotated[float, typer.Option(help="Mbit/s of each party's line.", min=0.001)] = 100,
+    latency: Annotated[float, typer.Option(help="Milliseconds one way.", min=0)] = 20,
+    json: options.Json = None,
+) -> None:
+    """Tell what a run will cost: bytes, rounds, seconds per epoch, memory per party, privacy.
+
+    Nothing is sent, and the peers need not be there. Rehearses the parties' own code on made-up data.
+
+    Example: `vfgnn plan federation.toml party.toml --bandwidth 100 --latency 20 --json plan.json`
+    """
     from dataclasses import asdict
 
     from rich.console import Console
 
+    from vfgnn.files import load_federation, load_party
     from vfgnn.party.own_data import load_data
-    from vfgnn.plan.plan import plan, row_counts
+    from vfgnn.plan.plan import make_plan, row_counts
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
     from vfgnn.split.steps import trained_epochs
 
+    file, own = load_federation(federation), load_party(party)
     data = load_data(file, own)
     # How many nodes are common is not known yet: not more than this holder has.
-    federation = file.federation("dry run", None if data.tables is None else len(data.tables.nodes.ids))
-    train, val = row_counts(federation, data)
-    made = plan(federation, bandwidth_mbit_s=bandwidth, latency_ms=latency, train_rows=train, val_rows=val)
-    console, epochs = Console(), trained_epochs(federation)
+    agreed = file.federation("plan", None if data.tables is None else len(data.tables.nodes.ids))
+    train, val = row_counts(agreed, data)
+    made = make_plan(agreed, bandwidth_mbit_s=bandwidth, latency_ms=latency, train_rows=train, val_rows=val)
+    console, epochs = Console(), trained_epochs(agreed)
     show_plan(console, made, epochs, min(epochs, file.settings.trained_joint_epochs))
-    show_privacy(console, statement(federation), "differential privacy, at most")
+    show_privacy(console, statement(agreed), "differential privacy, at most")
     options.write_json(json, asdict(made))
 
 

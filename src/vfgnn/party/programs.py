@@ -1,6 +1,6 @@
 """Which programs a command follows: of a run, and of a model that was trained before.
 
-Read by whoever needs to know what may be sent: sessions, `vfgnn doctor`, the dry run and the report.
+Read by whoever needs to know what may be sent: sessions, `vfgnn doctor`, the plan and the report.
 """
 
 from typing import Any

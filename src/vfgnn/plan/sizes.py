@@ -1,0 +1,59 @@
+"""Bytes and memory of a run, from the program's table and the declared sizes. Nothing is computed or sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.messages import total_bytes
+from vfgnn.program import Phase, Program, Repeated
+from vfgnn.split.steps import Moment, Rows
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Payload bytes on all links."""
+
+    setup: int
+    epoch: int
+    frozen_epoch: int  # with the joint layer frozen
+    predict: int
+
+
+def sizes(program: Program[Moment], federation: Federation, train_rows: int, val_rows: int) -> Sizes:
+    """Payload bytes on all links, from the program's table."""
+    rows = Rows.everything(federation.nodes)
+    if federation.settings.publish == "needed":
+        rows = Rows(torch.arange(train_rows), torch.arange(val_rows), federation.nodes)
+    moment = replace(program.largest, rows=rows)
+    frozen = replace(moment, step=replace(moment.step, refresh=False, trains_joint=False))
+    steps = [row for row in program.table if isinstance(row, Repeated)]
+    at = program.table.index(steps[0])
+    return Sizes(
+        setup=_bytes(program.table[:at], moment),
+        epoch=_bytes(steps, moment),
+        frozen_epoch=_bytes(steps, frozen),
+        predict=_bytes(program.table[at + 1 :], moment),
+    )
+
+
+def _bytes(rows: Sequence[Phase[Moment] | Repeated[Moment]], moment: Moment) -> int:
+    phases = [phase for row in rows for phase in ((row,) if isinstance(row, Phase) else row.phases)]
+    return sum(total_bytes(phase.messages(moment)) for phase in phases if phase.when(moment))
+
+
+def memory(federation: Federation) -> dict[str, int]:
+    """Bytes that each party's matrices need at their largest, beside the program's own few hundred megabytes."""
+    n, d, word = federation.nodes, federation.settings.dim, 8
+    publishers = len(federation.publishers)
+    needs = {SERVER: 4 * n * d * (3 * publishers + 3)}
+    columns = {holder.name: holder.features for holder in federation.holders}
+    everyone = sum(columns.values())
+    if federation.dealt:
+        needs[DEALER] = word * (n * everyone + 2 * publishers * (n + everyone) * d)
+    for name, own in columns.items():
+        masked = everyone - own if federation.dealt else 0  # E of every other holder, dense
+        joint = 12 * n * d if federation.collaborative else 3 * n * d  # Q, N, their copies, h0, shares, what is ahead
+        needs[name] = word * (n * (masked + 2 * own) + joint) + 4 * n * d * 6
+    return needs
