@@ -223,8 +223,8 @@ def test_a_failure_before_the_beginning_leaves_a_folder_that_can_be_put_aside(tm
     from vfgnn.records import Traffic
 
     folder = tmp_path / "run"
-    RunFolder(folder, "A").end(Traffic(), outcome=None, error="nobody came")
-    RunFolder(folder, "A").end(Traffic(), outcome=None, error="nobody came")
+    RunFolder(folder, "A").end(Traffic(), revealed={}, outcome=None, error="nobody came")
+    RunFolder(folder, "A").end(Traffic(), revealed={}, outcome=None, error="nobody came")
     RunFolder(folder, "A", fresh=True)
     assert not (folder / "run.json").exists()
     assert len(list(tmp_path.glob("run-*"))) == 1
