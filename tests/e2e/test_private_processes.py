@@ -12,7 +12,7 @@ from vfgnn.files import Patience
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.message_log import read_entries
 from vfgnn.privacy.ledger import read_releases
-from vfgnn.report.page import make_page
+from vfgnn.report.run.page import make_page
 from vfgnn.split.program import LOCAL_EMBEDDINGS, NOISED_EDGES
 
 PATIENCE = Patience(start_s=60, message_s=60, away_s=40)

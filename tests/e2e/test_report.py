@@ -12,7 +12,7 @@ import pytest
 from tests.network import new_certificate, small
 from vfgnn.errors import DataError, LogRefused
 from vfgnn.lab.processes import LocalProcesses
-from vfgnn.report.page import make_page
+from vfgnn.report.run.page import make_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

@@ -20,7 +20,7 @@ from vfgnn.lab.processes import LocalProcesses, PartyFailed
 from vfgnn.message_log import read_entries
 from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN
 from vfgnn.privacy.ledger import read_releases
-from vfgnn.report.page import make_page
+from vfgnn.report.run.page import make_page
 
 QUICK = {"start_s": 60, "message_s": 60, "away_s": 3}
 

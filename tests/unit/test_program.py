@@ -16,7 +16,7 @@ from vfgnn.party.roles import ROLES
 from vfgnn.party.session import capacities
 from vfgnn.plan.sizes import sizes
 from vfgnn.program import Follower, Phase, Program, Watch, calling, carry_out, leaving, links
-from vfgnn.report.audit import audit
+from vfgnn.report.run.audit import audit
 from vfgnn.split import program as split
 from vfgnn.transport.memory import InMemoryNetwork
 

@@ -16,8 +16,8 @@ from vfgnn.experiments.reproduction import Reproduction, Work
 from vfgnn.experiments.studies import STUDIES, study_rows, study_tasks
 from vfgnn.experiments.tables import Mark, compare_rows, compare_tasks, open_rows
 from vfgnn.report.grid import Grid
-from vfgnn.report.reproduction import make_markdown, make_page
-from vfgnn.report.tables import claims_grid, grids_of, show_tables, summary_grid, timings_grid, work_grid
+from vfgnn.report.reproduction.page import make_markdown, make_page
+from vfgnn.report.reproduction.tables import claims_grid, grids_of, show_tables, summary_grid, timings_grid, work_grid
 
 FIGURES = ("compare", "times", "proportions", "holders", "privacy", "aggregators", "joint_layer_epochs")
 VOID = {"meta", "br", "hr", "img"}

@@ -53,7 +53,7 @@ def demo(
     with progress(console) as display:
         result = running.result(on_epoch=EpochProgress(display, scenario.settings.epochs))
     show_simulation(console, result)
-    from vfgnn.report.page import make_page  # not before: drawing leaves a cache of fonts behind
+    from vfgnn.report.run.page import make_page  # not before: drawing leaves a cache of fonts behind
 
     page = folder / "report.html"
     write_whole(page, make_page([running.local.run_folder(name) for name in running.local.names]))

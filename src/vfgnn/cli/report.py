@@ -19,7 +19,7 @@ def report(
 
     Example: `vfgnn report A/run --out report.html`
     """
-    from vfgnn.report.page import make_page
+    from vfgnn.report.run.page import make_page
 
     page = make_page(runs)
     write_whole(out, page)

@@ -102,7 +102,7 @@ def baseline(
     from rich.console import Console
 
     from vfgnn.experiments import parts
-    from vfgnn.report.tables import show_tables, timings_grid
+    from vfgnn.report.reproduction.tables import show_tables, timings_grid
 
     console, part = Console(), parts.against_secure_gnn(seeds)
     rows = part.rows(_train(console, part.notes, run_dir, data_dir, workers))
@@ -135,8 +135,8 @@ def all_parts(
     from vfgnn.experiments.reproduction import Reproduction, machine, work_of
     from vfgnn.experiments.runner import Store
     from vfgnn.experiments.tables import open_rows
-    from vfgnn.report.reproduction import make_markdown, make_page
-    from vfgnn.report.tables import show_tables, summary_grid, timings_grid
+    from vfgnn.report.reproduction.page import make_markdown, make_page
+    from vfgnn.report.reproduction.tables import show_tables, summary_grid, timings_grid
 
     console, whole, store = Console(), parts.everything(seeds), Store(run_dir)
     notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
@@ -219,7 +219,7 @@ def _reproduce(
     """One part: train what is missing, show, write."""
     from rich.console import Console
 
-    from vfgnn.report.tables import markdown_tables, show_tables
+    from vfgnn.report.reproduction.tables import markdown_tables, show_tables
 
     console = Console()
     rows = part.rows(_train(console, part.notes, run_dir, data_dir, workers))

@@ -14,8 +14,8 @@ from vfgnn.experiments.tables import Mark
 from vfgnn.report import charts
 from vfgnn.report.figures import save
 from vfgnn.report.html import escape, page_of
-from vfgnn.report.sections import Section, sections_of
-from vfgnn.report.tables import span, summary_grid
+from vfgnn.report.reproduction.sections import Section, sections_of
+from vfgnn.report.reproduction.tables import span, summary_grid
 
 TITLE = "VFGNN, reproduced"
 WIDTH = 120

@@ -15,10 +15,10 @@ from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry, read_entries
 from vfgnn.party.programs import of_run
 from vfgnn.report import charts
-from vfgnn.report.afterwards import afterwards, both_ends
-from vfgnn.report.audit import Audit, audit, disagreements
 from vfgnn.report.html import escape as _
 from vfgnn.report.html import page_of, table_of
+from vfgnn.report.run.afterwards import afterwards, both_ends
+from vfgnn.report.run.audit import Audit, audit, disagreements
 
 LEAKS = resources.files("vfgnn.report") / "leaks.json"  # of a benchmark graph: tools/measure_leaks.py writes it
 

@@ -12,9 +12,9 @@ from vfgnn.party.programs import of_model
 from vfgnn.party.trained import PREDICTIONS, SERVING
 from vfgnn.program import PASS
 from vfgnn.report import charts
-from vfgnn.report.audit import Audit, audit, disagreements
 from vfgnn.report.html import escape as _
 from vfgnn.report.html import table_of
+from vfgnn.report.run.audit import Audit, audit, disagreements
 
 COMMANDS = {PREDICTIONS: "predict", SERVING: "serve"}
 HEADINGS = ("party", "command", "began, UTC", "passes", "messages", "bytes", "outside the schedule", "log")

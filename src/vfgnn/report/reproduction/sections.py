@@ -23,7 +23,7 @@ from vfgnn.report.figures import (
     draw_times,
 )
 from vfgnn.report.grid import Grid
-from vfgnn.report.tables import claims_grid, grids_of, timings_grid, work_grid
+from vfgnn.report.reproduction.tables import claims_grid, grids_of, timings_grid, work_grid
 
 Found = TypeVar("Found", TableRow, Timing)
 
