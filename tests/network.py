@@ -9,12 +9,12 @@ from pathlib import Path
 import torch
 
 from tests.conftest import random_graph
-from vfgnn.config import Settings
 from vfgnn.data.partition import partition
 from vfgnn.files import FederationFile, Patience, load_party, to_toml
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.local_files import write_federation
 from vfgnn.messages import Declared
+from vfgnn.settings import Settings
 from vfgnn.split.program import CONTROL, H0_SHARE
 from vfgnn.transport import certificates
 from vfgnn.transport.connection import Capacity

@@ -25,12 +25,13 @@ from rich.table import Table
 from scipy.stats import mannwhitneyu
 from torch import Generator, Tensor
 
-from vfgnn.config import SERVER, Preset, Settings
+from vfgnn.agreement import SERVER
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.scenario import Scenario
 from vfgnn.lab.simulate import IN_ONE_PROCESS, build
 from vfgnn.messages import Declared, Kind
 from vfgnn.mpc.fixed_point import FEATURE_BITS
+from vfgnn.settings import Preset, Settings
 from vfgnn.split.joint_layer import H0
 from vfgnn.split.program import H0_SHARE, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, LOCAL_GRADIENT
 from vfgnn.transport.memory import InMemoryNetwork

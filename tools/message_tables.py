@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
+from vfgnn.agreement import DEALER, SERVER, Federation, HolderShape, make_federation
 from vfgnn.alignment.program import Plan, aligning, most_bytes
-from vfgnn.config import DEALER, SERVER, Federation, HolderShape, Settings, make_federation
 from vfgnn.messages import Declared, Kind
 from vfgnn.program import Program, calling, leaving
 from vfgnn.secure_gnn.program import ServerlessFederation
 from vfgnn.secure_gnn.program import training as secure_training
+from vfgnn.settings import Settings
 from vfgnn.split.program import prediction, training
 from vfgnn.split.steps import Moment, Rows
 

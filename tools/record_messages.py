@@ -17,7 +17,6 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from vfgnn.config import Settings
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
 from vfgnn.lab.federation import split_labels
@@ -25,6 +24,7 @@ from vfgnn.lab.secure_gnn import train_secure_gnn
 from vfgnn.lab.simulate import build, predict_new_nodes
 from vfgnn.message_log import digest_of
 from vfgnn.messages import Declared
+from vfgnn.settings import Settings
 from vfgnn.transport.memory import InMemoryNetwork
 
 NODES, FEATURES, CLASSES, EDGES = 60, 12, 3, 110

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from vfgnn.config import Settings, make_settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.tables import Columns, read_edges, read_labels, read_nodes
 from vfgnn.lab.simulate import build
@@ -29,6 +28,7 @@ from vfgnn.model.metrics import METRICS
 from vfgnn.party.own_data import OwnTables
 from vfgnn.randomness import insecure_seed
 from vfgnn.records import write_json
+from vfgnn.settings import Settings, make_settings
 
 # Which files an organisation has, and what it calls things. The bank comes first: it has the labels.
 FILES = {

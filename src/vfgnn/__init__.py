@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from vfgnn.version import __version__
 
 if TYPE_CHECKING:
-    from vfgnn.config import Settings
     from vfgnn.lab.federation import Federation
     from vfgnn.lab.local_training import TrainingResult, predict, train
     from vfgnn.lab.scenario import SimulationResult
     from vfgnn.lab.simulate import simulate
     from vfgnn.privacy.mechanisms import Cost
     from vfgnn.privacy.own_mechanism import RowMechanism
+    from vfgnn.settings import Settings
 
 __all__ = [
     "Cost",
@@ -33,7 +33,7 @@ _HOME = {
     "Cost": "vfgnn.privacy.mechanisms",
     "Federation": "vfgnn.lab.federation",
     "RowMechanism": "vfgnn.privacy.own_mechanism",
-    "Settings": "vfgnn.config",
+    "Settings": "vfgnn.settings",
     "SimulationResult": "vfgnn.lab.scenario",
     "TrainingResult": "vfgnn.lab.local_training",
     "predict": "vfgnn.lab.local_training",

@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from vfgnn.config import DEALER, SERVER, Federation, HolderShape, Public, Settings, explain, make_federation
+from vfgnn.agreement import DEALER, SERVER, Federation, HolderShape, make_federation
 from vfgnn.errors import ConfigError
+from vfgnn.settings import Public, Settings, explain
 
 Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\s/]+):[0-9]{1,5}$")]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]

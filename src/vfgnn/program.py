@@ -16,9 +16,9 @@ from typing import Generic, Protocol, TypeVar
 
 import torch
 
+from vfgnn.agreement import Federation
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State
-from vfgnn.config import Federation
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import Declared, Kind
 from vfgnn.records import Result

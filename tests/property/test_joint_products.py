@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.protocol.joint import Run, federation_of
-from vfgnn.config import Settings
 from vfgnn.model.optimisers import SharedMomentum
 from vfgnn.mpc.fixed_point import FixedPoint, feature_bits, update_bits, weight_bits
 from vfgnn.randomness import insecure_seed
+from vfgnn.settings import Settings
 from vfgnn.split.joint_layer import H0, WEIGHT_BOUND, draw_weight_share
 
 

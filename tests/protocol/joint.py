@@ -4,9 +4,10 @@ from collections import defaultdict
 
 import torch
 
-from vfgnn.config import DEALER, HolderShape, Settings, make_federation
+from vfgnn.agreement import DEALER, HolderShape, make_federation
 from vfgnn.contribution import Contribution
 from vfgnn.randomness import insecure_seed
+from vfgnn.settings import Settings
 from vfgnn.split import program
 from vfgnn.split.dealer import Dealer
 from vfgnn.split.joint_layer import JointLayer

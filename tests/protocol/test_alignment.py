@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from vfgnn.agreement import DEALER, SERVER
 from vfgnn.alignment import program
 from vfgnn.alignment.align import align
 from vfgnn.alignment.order import Aligned
@@ -28,7 +29,6 @@ from vfgnn.alignment.program import (
 )
 from vfgnn.alignment.psi import _shuffled
 from vfgnn.alignment.tokens import OwnTokens, from_tensor, intersection
-from vfgnn.config import DEALER, SERVER
 from vfgnn.errors import ConfigError, DataError, ProtocolError
 from vfgnn.program import links
 from vfgnn.randomness import insecure_seed

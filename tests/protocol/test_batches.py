@@ -5,8 +5,8 @@ import torch
 
 from tests.conftest import random_graph
 from tests.protocol.test_corner_cases import record
+from vfgnn.agreement import SERVER, HolderShape, make_federation
 from vfgnn.checkpoint import copied
-from vfgnn.config import SERVER, HolderShape, Settings, make_federation, make_settings
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import partition
 from vfgnn.errors import ConfigError
@@ -16,6 +16,7 @@ from vfgnn.model.cg1_edges import LocalGnn, LocalGraph
 from vfgnn.privacy.ledger import TRAIN, VAL
 from vfgnn.program import Watch
 from vfgnn.randomness import scattered
+from vfgnn.settings import Settings, make_settings
 from vfgnn.split import program
 from vfgnn.split.program import H0_SHARE, LOCAL_EMBEDDINGS
 from vfgnn.split.steps import Moment, Rows, batches, steps

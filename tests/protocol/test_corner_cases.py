@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from tests.conftest import random_graph
-from vfgnn.config import SERVER, make_settings
+from vfgnn.agreement import SERVER
 from vfgnn.data.holdings import Holding
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.program import END
+from vfgnn.settings import make_settings
 from vfgnn.split.program import CONTROL, H0_SHARE, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, ROW_ROLES
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)

@@ -14,10 +14,10 @@ import torch
 
 from tests.conftest import random_graph
 from tests.protocol.twin import Twin
-from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
+from vfgnn.settings import make_settings
 from vfgnn.split.joint_layer import draw_weight_share
 from vfgnn.split.program import HIDDEN
 

@@ -8,13 +8,14 @@ import torch
 from tests.conftest import random_graph
 from tests.protocol.joint import Run, federation_of
 from tests.protocol.test_equals_autograd import joint_weights, trained
-from vfgnn.config import DEALER, SERVER, make_settings
+from vfgnn.agreement import DEALER, SERVER
 from vfgnn.data.partition import partition
 from vfgnn.errors import DataError, Overflow
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.messages import total_bytes
 from vfgnn.program import END
+from vfgnn.settings import make_settings
 from vfgnn.split import program
 from vfgnn.split.program import (
     CONTROL,

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from vfgnn.config import Preset
 from vfgnn.data import datasets
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build, predict_new_nodes
+from vfgnn.settings import Preset
 from vfgnn.split.new_nodes import in_trained_order, places_of, refuse_gone, refuse_unfit, with_releases
 from vfgnn.split.program import prediction
 

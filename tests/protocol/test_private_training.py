@@ -7,7 +7,7 @@ import torch
 
 from tests.conftest import random_graph
 from vfgnn import randomness
-from vfgnn.config import SERVER, Privacy, make_settings
+from vfgnn.agreement import SERVER
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
 from vfgnn.errors import BudgetSpent, ConfigError
@@ -19,6 +19,7 @@ from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.statement import statement
+from vfgnn.settings import Privacy, make_settings
 from vfgnn.split.holder import Holder
 from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, NOISED_EDGES, prediction
 from vfgnn.split.steps import trained_epochs

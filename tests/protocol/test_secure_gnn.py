@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from tests.unit.test_beaver import looks_uniform
-from vfgnn.config import Preset
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError, VfgnnError
 from vfgnn.lab.scenario import federation_of
 from vfgnn.lab.secure_gnn import serverless, train_secure_gnn
 from vfgnn.mpc import beaver
 from vfgnn.secure_gnn.program import GRADIENT_SHARE, LOGITS_SHARE, MASKED_SHARE, MATERIAL_CORRECTION
+from vfgnn.settings import Preset
 from vfgnn.transport.memory import InMemoryNetwork
 
 NODES, CLASSES = 60, 3

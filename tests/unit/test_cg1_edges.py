@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from tests.conftest import random_graph
-from vfgnn.config import Gnn, make_settings
 from vfgnn.errors import ConfigError, ModuleError
 from vfgnn.model.cg1_edges import GNNS, LSTM_NEIGHBOURS, LocalGnn, LocalGraph
 from vfgnn.model.own_modules import check_module
+from vfgnn.settings import Gnn, make_settings
 
 OURS = [gnn for gnn in GNNS if gnn != "own"]
 CPU = torch.device("cpu")
@@ -178,7 +178,7 @@ def test_one_gnn_after_another_in_one_process(tmp_path):
     """The LSTM first: PyG keeps the code that it generated for the first instance of a class; no file of it stays."""
     code = """
 import torch
-from vfgnn.config import Settings
+from vfgnn.settings import Settings
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph
 for gnn in ("sage_lstm", "sage_mean", "sage_pool", "sage_lstm"):
     settings = Settings(gnn=gnn, dim=4, layers=1)

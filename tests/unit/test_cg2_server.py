@@ -5,10 +5,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vfgnn.config import Combine, make_federation, make_settings
+from vfgnn.agreement import make_federation
 from vfgnn.errors import ModuleError
 from vfgnn.model.cg1_edges import confidence_weight
 from vfgnn.model.cg2_server import COMBINES, ServerNetwork
+from vfgnn.settings import Combine, make_settings
 
 
 class Weighted(nn.Module):

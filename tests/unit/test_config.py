@@ -1,7 +1,8 @@
 import pytest
 
-from vfgnn.config import HolderShape, Preset, Settings, make_federation, make_settings
+from vfgnn.agreement import HolderShape, make_federation
 from vfgnn.errors import ConfigError
+from vfgnn.settings import Preset, Settings, make_settings
 
 
 def federation(holders=((3, True), (2, True)), **settings):

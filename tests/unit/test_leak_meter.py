@@ -3,12 +3,12 @@ import torch
 
 from tests.conftest import random_graph
 from tests.protocol.joint import federation_of
-from vfgnn.config import make_settings
 from vfgnn.data.partition import partition
 from vfgnn.errors import PolicyRefused
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.model.leak_meter import meter, rank
+from vfgnn.settings import make_settings
 
 
 def test_rank():

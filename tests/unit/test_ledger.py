@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from vfgnn.config import Privacy
 from vfgnn.errors import BudgetSpent, LedgerRefused
 from vfgnn.privacy.calibration import analytic_multiplier, epsilon_of
 from vfgnn.privacy.ledger import Ledger, Release, read_releases, refuse_beyond, total_epsilon, worst
 from vfgnn.privacy.publishing import Publisher, affordable_epochs
 from vfgnn.privacy.statement import spent
 from vfgnn.randomness import new_seed
+from vfgnn.settings import Privacy
 
 DELTA = 1e-4
 

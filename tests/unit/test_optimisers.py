@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from vfgnn.config import Settings
 from vfgnn.model.optimisers import LocalOptimiser, SharedMomentum
+from vfgnn.settings import Settings
 
 
 @pytest.mark.parametrize(("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True)])

@@ -7,13 +7,13 @@ import torch
 
 import vfgnn
 from tests.own_code import DiscreteLaplace
-from vfgnn.config import Privacy
 from vfgnn.errors import BudgetSpent, ModuleError
 from vfgnn.privacy.calibration import analytic_multiplier
 from vfgnn.privacy.ledger import ALL, Ledger, Release, total_epsilon
 from vfgnn.privacy.mechanisms import gaussian
 from vfgnn.privacy.publishing import Publisher, own_row_mechanism
 from vfgnn.randomness import Stream, insecure_seed
+from vfgnn.settings import Privacy
 
 PRIVACY = Privacy(row_epsilon=2.0, delta=1e-5)
 DIM, EPOCHS = 6, 4

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from tests.own_code import WeightedMax
-from vfgnn.config import Settings
 from vfgnn.errors import ModuleError
 from vfgnn.model.cg2_server import ServerNetwork
+from vfgnn.settings import Settings
 
 OWN = Settings(combine="own", dim=8, hidden_layers=0, dropout=0.0)
 

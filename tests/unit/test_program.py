@@ -8,7 +8,7 @@ import pytest
 import torch
 from tools.message_tables import filled, table_of
 
-from vfgnn.config import DEALER, SERVER, HolderShape, Settings, make_federation
+from vfgnn.agreement import DEALER, SERVER, HolderShape, make_federation
 from vfgnn.errors import ProtocolError
 from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
@@ -17,6 +17,7 @@ from vfgnn.party.session import capacities
 from vfgnn.plan.sizes import sizes
 from vfgnn.program import Follower, Phase, Program, Watch, calling, carry_out, leaving, links
 from vfgnn.report.run.audit import audit
+from vfgnn.settings import Settings
 from vfgnn.split import program as split
 from vfgnn.transport.memory import InMemoryNetwork
 

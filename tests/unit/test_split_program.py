@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from vfgnn.config import DEALER, SERVER, HolderShape, Settings, make_federation
+from vfgnn.agreement import DEALER, SERVER, HolderShape, make_federation
 from vfgnn.messages import total_bytes
 from vfgnn.program import Phase
+from vfgnn.settings import Settings
 from vfgnn.split import program
 from vfgnn.split.program import (
     CONTROL,

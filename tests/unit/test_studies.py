@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from vfgnn.config import Settings
 from vfgnn.experiments.privacy import INPUTS, Noise, privacy_rows, privacy_tasks
 from vfgnn.experiments.studies import GNNS, REFRESHES, STUDIES, study_rows, study_tasks
 from vfgnn.experiments.tables import TableRow
 from vfgnn.report.figures import draw_aggregators, draw_refreshes
 from vfgnn.report.reproduction.tables import grids_of, markdown_tables, show_tables
+from vfgnn.settings import Settings
 
 
 def made_up(tasks):

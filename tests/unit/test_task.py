@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vfgnn.config import make_settings
 from vfgnn.model.task import NodeClassification
+from vfgnn.settings import make_settings
 
 
 def task(classes=2, *, noised=True, **settings):

@@ -8,12 +8,12 @@ import pyarrow as pa
 import torch
 
 from vfgnn import randomness
+from vfgnn.agreement import SERVER
 from vfgnn.alignment import order, psi, tokens
 from vfgnn.alignment.order import Aligned
 from vfgnn.alignment.program import ALIGNMENT_KEY, ID_COUNT, PSI, Counts, Plan, aligning
 from vfgnn.alignment.tokens import OwnTokens
 from vfgnn.channel import Channel
-from vfgnn.config import SERVER
 from vfgnn.program import carry_out
 
 

@@ -16,7 +16,7 @@ from functools import partial
 
 import torch
 
-from vfgnn.config import SERVER
+from vfgnn.agreement import SERVER
 from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.program import Phase, Program

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
+from vfgnn.agreement import SERVER
 from vfgnn.alignment.program import (
     COMMON_COUNT,
     COMMON_POSITIONS,
@@ -32,7 +33,6 @@ from vfgnn.alignment.program import (
     possible,
 )
 from vfgnn.channel import Channel
-from vfgnn.config import SERVER
 from vfgnn.errors import ConfigError, DataError, ProtocolError
 
 Tokens = npt.NDArray[np.bytes_]

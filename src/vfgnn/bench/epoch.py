@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import median
 
 from vfgnn import randomness
-from vfgnn.config import Preset, Settings
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
@@ -21,6 +20,7 @@ from vfgnn.lab.local_files import write_federation
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.lab.simulate import IN_ONE_PROCESS, build
 from vfgnn.model.central import CentralTraining
+from vfgnn.settings import Preset, Settings
 from vfgnn.split.program import training
 
 STEPS, WARM_UP = 20, 5

@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 import torch
 
-from vfgnn.config import DEALER, Federation, HolderShape, Settings, make_federation
+from vfgnn.agreement import DEALER, Federation, HolderShape, make_federation
 from vfgnn.contribution import Contribution
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import check_proportions, deal, holder_names
@@ -25,6 +25,7 @@ from vfgnn.errors import ConfigError
 from vfgnn.messages import total_bytes
 from vfgnn.party.device import choose_device
 from vfgnn.randomness import insecure_seed
+from vfgnn.settings import Settings
 from vfgnn.split import program
 from vfgnn.split.dealer import Dealer
 from vfgnn.split.joint_layer import JointLayer

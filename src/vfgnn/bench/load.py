@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import torch
 
+from vfgnn.agreement import SERVER
 from vfgnn.alignment.align import align
 from vfgnn.alignment.order import Aligned
 from vfgnn.alignment.program import Plan
-from vfgnn.config import SERVER
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import holder_names
 from vfgnn.data.tables import Columns, EdgeTable, NodeTable, holding_of, read_edges, read_nodes

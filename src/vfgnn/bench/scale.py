@@ -17,7 +17,6 @@ from statistics import median
 
 import torch
 
-from vfgnn.config import Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.files import Patience
@@ -25,6 +24,7 @@ from vfgnn.lab.local_files import LocalFederation, write_federation
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party.folder import read_cpu_seconds, read_peak_bytes
 from vfgnn.plan.sizes import memory
+from vfgnn.settings import Settings
 
 HOLDERS, COLUMNS, EDGES_PER_NODE, CLASSES = 3, 32, 10, 4
 TRAIN, VAL = 0.1, 0.01  # of the nodes

@@ -44,7 +44,7 @@ def party(
 
     Example: `vfgnn init party bank --address bank.example:7001 --nodes accounts.csv --edges transfers.csv`
     """
-    from vfgnn.config import DEALER, SERVER
+    from vfgnn.agreement import DEALER, SERVER
     from vfgnn.party.init import write_party
 
     reached = _ask("address (host:port) that the others dial, or none", address, "--address")

@@ -27,10 +27,10 @@ def simulate(
     """
     from rich.console import Console
 
-    from vfgnn.config import Preset
     from vfgnn.lab import simulate as runner
     from vfgnn.party.own_code import load_module
     from vfgnn.report.console import EpochProgress, progress, show_privacy, show_simulation
+    from vfgnn.settings import Preset
 
     overrides = options.parse_settings(settings)
     epochs = Preset(preset).settings(dataset=dataset, overrides=overrides).epochs

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from vfgnn.config import Federation
+from vfgnn.agreement import Federation
 from vfgnn.data.holdings import SPARSE_BELOW, Holding, Labels
 from vfgnn.errors import DataError
 from vfgnn.writing import write_whole

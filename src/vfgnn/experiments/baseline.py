@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from vfgnn.config import Preset, Settings
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import partition
@@ -27,6 +26,7 @@ from vfgnn.lab.federation import split_labels
 from vfgnn.lab.local_files import write_federation
 from vfgnn.lab.processes import VFGNN, LocalProcesses
 from vfgnn.lab.secure_gnn import COMMAND
+from vfgnn.settings import Preset, Settings
 from vfgnn.writing import write_whole
 
 DATASET = "pubmed"

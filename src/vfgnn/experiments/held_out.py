@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import torch
 
-from vfgnn.config import Settings
 from vfgnn.data.held_out import labels_without, without
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.simulate import build, predict_new_nodes
 from vfgnn.records import Outcome
+from vfgnn.settings import Settings
 
 SHARE = 0.1
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from vfgnn.config import Preset
 from vfgnn.experiments.catalogue import Where
 from vfgnn.experiments.runner import Task, TaskResult, make_task
 from vfgnn.experiments.tables import TableRow, row_of
+from vfgnn.settings import Preset
 
 DATASET = "cora"
 WAYS: tuple[Where, ...] = ("transductive", "inductive")

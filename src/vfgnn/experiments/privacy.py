@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from vfgnn.config import Preset, Settings
 from vfgnn.experiments.runner import Task, TaskResult, make_task
 from vfgnn.experiments.tables import TableRow, row_of
 from vfgnn.privacy.calibration import classical_multiplier, epsilon_of
+from vfgnn.settings import Preset, Settings
 
 DATASET, DELTA = "cora", 1e-4
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, math.inf)

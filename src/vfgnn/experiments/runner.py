@@ -18,7 +18,6 @@ from typing import TypedDict
 import torch
 
 from vfgnn import randomness
-from vfgnn.config import Settings, make_settings
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
@@ -28,6 +27,7 @@ from vfgnn.lab.federation import split_labels
 from vfgnn.lab.secure_gnn import train_secure_gnn
 from vfgnn.lab.simulate import IN_ONE_PROCESS, build
 from vfgnn.model.central import CentralTraining
+from vfgnn.settings import Settings, make_settings
 from vfgnn.version import __version__
 from vfgnn.writing import write_whole
 

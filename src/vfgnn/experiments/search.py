@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
-from vfgnn.config import Preset
 from vfgnn.experiments.catalogue import BEST, Model
 from vfgnn.experiments.runner import Store, Task, TaskResult, make_task, run_all
+from vfgnn.settings import Preset
 
 Point = dict[str, float | int]
 

@@ -12,10 +12,10 @@ Cora, as in the paper; aggregators and modes on all three data sets. Figures bes
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vfgnn.config import Gnn, Preset
 from vfgnn.experiments.catalogue import BEST
 from vfgnn.experiments.runner import Task, TaskResult, make_task
 from vfgnn.experiments.tables import EVEN, NO_VARIATION, InitialEmbedding, TableRow, Variation, row_of
+from vfgnn.settings import Gnn, Preset
 
 DATASETS = ("cora", "citeseer", "pubmed")
 COMBINES = {"VFGNN_C": "concat", "VFGNN_M": "mean", "VFGNN_R": "regression"}

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from vfgnn.config import Gnn, Preset
 from vfgnn.experiments.catalogue import COMPARE, PAPER_TABLE_2, Model
 from vfgnn.experiments.runner import Task, TaskResult, make_task
+from vfgnn.settings import Gnn, Preset
 
 InitialEmbedding = Literal["individual", "collaborative"]
 EVEN = (5, 5)

@@ -1,7 +1,7 @@
 """The federation that a notebook works with (`vfgnn.Federation`): each holder's own graph, by name.
 
 Whoever makes one has everybody's data in one place: it is for a first look, experiments and tests. In earnest each
-organisation keeps its own and runs `vfgnn run`, and what all of them know of each other is `config.Federation`.
+organisation keeps its own and runs `vfgnn run`, and what all of them know of each other is `agreement.Agreement`.
 """
 
 from collections.abc import Mapping, Sequence

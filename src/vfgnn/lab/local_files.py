@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vfgnn.config import DEALER, SERVER, Federation, Settings
+from vfgnn.agreement import DEALER, SERVER, Federation
 from vfgnn.data import prepared
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
@@ -23,6 +23,7 @@ from vfgnn.lab.scenario import federation_of
 from vfgnn.party.folder import read_outcome, read_ticks, read_traffic
 from vfgnn.party.own_code import OwnCode
 from vfgnn.records import Outcome, Traffic
+from vfgnn.settings import Settings
 from vfgnn.transport import certificates
 from vfgnn.writing import write_whole
 

@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from vfgnn import randomness
-from vfgnn.config import Federation, HolderShape, Preset, Settings, make_federation
+from vfgnn.agreement import Federation, HolderShape, make_federation
 from vfgnn.contribution import Own
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit, holder_names
@@ -26,6 +26,7 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.publishing import RowNoise, own_row_mechanism
 from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.settings import Preset, Settings
 from vfgnn.split.program import training
 
 Hear = Callable[[str], Callable[[EpochMetrics], None]]

@@ -12,7 +12,7 @@ import torch
 from pydantic import ValidationError
 
 from vfgnn import logs
-from vfgnn.config import Federation, Settings, explain
+from vfgnn.agreement import Federation
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.lab.scenario import federation_of
@@ -25,6 +25,7 @@ from vfgnn.party.session import NetworkSession
 from vfgnn.program import Follower, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome
 from vfgnn.secure_gnn.program import ServerlessFederation, training
+from vfgnn.settings import Settings, explain
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.memory import InMemoryNetwork
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from vfgnn.config import SERVER, Federation, Settings
+from vfgnn.agreement import SERVER, Federation
 from vfgnn.contribution import Contribution
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit
@@ -30,6 +30,7 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
+from vfgnn.settings import Settings
 from vfgnn.split.holder import Holder
 from vfgnn.split.new_nodes import over_more_nodes
 from vfgnn.split.program import prediction, training

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from vfgnn import randomness
-from vfgnn.config import Settings
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
 from vfgnn.model.cg1_features import IndividualEmbedding
@@ -21,6 +20,7 @@ from vfgnn.model.epoch_choice import EpochChoice
 from vfgnn.model.optimisers import LocalOptimiser
 from vfgnn.model.task import Evaluation, NodeClassification
 from vfgnn.records import EpochMetrics, Outcome
+from vfgnn.settings import Settings
 
 
 class CentralModel(nn.Module):

@@ -21,10 +21,10 @@ from torch_geometric.nn import APPNP, GATConv, GCNConv, LSTMAggregation, SAGECon
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from vfgnn import randomness
-from vfgnn.config import Gnn, Settings
 from vfgnn.data.holdings import entries_of
 from vfgnn.errors import ConfigError, ModuleError
 from vfgnn.model.own_modules import check_module
+from vfgnn.settings import Gnn, Settings
 
 OwnModule = Callable[[int], nn.Module]
 """A user's own GNN: called with the width d, gives a module (x [nodes, d], edge_index) -> x [nodes, d]."""

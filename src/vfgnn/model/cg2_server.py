@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from vfgnn.config import Combine, Settings
 from vfgnn.errors import ModuleError
 from vfgnn.model.own_modules import check_combine, combined
+from vfgnn.settings import Combine, Settings
 
 OwnCombine = Callable[[int, int], nn.Module]
 """A user's own combine: called with the number of holders that publish and the width d, gives a module
@@ -29,7 +29,7 @@ class CombineSpecification:
     """
 
     make: Callable[[Settings, int, OwnCombine | None], nn.Module]  # rows r_i [holders, rows, d] -> h_global
-    widens: bool = False  # to [rows, holders d], as `config.Federation.hidden_dim` must know; else [rows, d]
+    widens: bool = False  # to [rows, holders d], as `Agreement.hidden_dim` must know; else [rows, d]
 
 
 class CombineByRule(nn.Module):

@@ -7,7 +7,7 @@ the server. Loss, accuracy and predictions stay here.
 import torch
 from torch import nn
 
-from vfgnn.config import Settings
+from vfgnn.settings import Settings
 
 
 class OutputLayer(nn.Module):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn.config import Federation
+from vfgnn.agreement import Federation
 from vfgnn.errors import PolicyRefused
 
 

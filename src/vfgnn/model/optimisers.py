@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from vfgnn.checkpoint import State
-from vfgnn.config import Settings
+from vfgnn.settings import Settings
 
 
 def rows_with_gradient(gradient: torch.Tensor) -> torch.Tensor:

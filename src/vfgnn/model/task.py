@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from vfgnn.config import Settings
 from vfgnn.model import metrics
 from vfgnn.privacy.input_perturbation import keep_probability
+from vfgnn.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Protocol
 
 import torch
 
+from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel
-from vfgnn.config import DEALER
 from vfgnn.messages import Kind
 from vfgnn.mpc.correlations import Counters, Direction, Masks
 

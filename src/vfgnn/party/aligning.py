@@ -12,8 +12,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from vfgnn.agreement import DEALER, SERVER
 from vfgnn.channel import Channel
-from vfgnn.config import DEALER, SERVER
 from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.files import FederationFile
 from vfgnn.party.own_data import OwnData

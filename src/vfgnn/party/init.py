@@ -11,9 +11,10 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from vfgnn.config import DEALER, SERVER, HolderShape, Public, explain
+from vfgnn.agreement import DEALER, SERVER, HolderShape
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile, to_toml
+from vfgnn.settings import Public, explain
 from vfgnn.transport import certificates
 from vfgnn.writing import write_whole
 
@@ -206,7 +207,7 @@ COMMENTS = {
     "[alignment]": "how the holders find their common nodes; psi: two holders among themselves, tokens: by the server",
     "max_ids": "no holder may have more; delta of differential privacy must be below 1 / max_ids",
     "keep_local_neighbours": "nodes that only one holder has stay in its own graph (individual mode)",
-    "[settings]": "what is trained, and how: src/vfgnn/config.py tells all of them",
+    "[settings]": "what is trained, and how: src/vfgnn/settings.py tells all of them",
     "initial_embedding": "individual: each holder embeds its own columns; collaborative: h0 = X W under secret sharing",
     "joint_layer_epochs": "collaborative: epochs that train W; each shows the holders d more combinations of X",
     "class_weights": "balanced: a rare class counts as much as a frequent one",

@@ -6,7 +6,7 @@ Never from a public file: that would make a counterparty's machine run code.
 import importlib
 from dataclasses import dataclass
 
-from vfgnn.config import DEALER, SERVER
+from vfgnn.agreement import DEALER, SERVER
 from vfgnn.contribution import Own
 from vfgnn.errors import ConfigError
 

@@ -13,9 +13,10 @@ import torch
 from pydantic import ValidationError
 
 from vfgnn import randomness
-from vfgnn.config import DEALER, SERVER, Federation, explain
+from vfgnn.agreement import DEALER, SERVER, Federation
 from vfgnn.errors import ConfigError, DataError
 from vfgnn.files import FederationFile, PartyFile
+from vfgnn.settings import explain
 
 if TYPE_CHECKING:
     from vfgnn.data.holdings import Holding, Labels

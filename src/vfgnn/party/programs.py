@@ -5,8 +5,8 @@ Read by whoever needs to know what may be sent: sessions, `vfgnn doctor`, the pl
 
 from typing import Any
 
+from vfgnn.agreement import Federation
 from vfgnn.alignment.program import Plan, aligning
-from vfgnn.config import Federation
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
 from vfgnn.program import Program, calling, leaving

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any, Literal
 
 from vfgnn import randomness
+from vfgnn.agreement import DEALER, SERVER, Federation
 from vfgnn.channel import Channel
-from vfgnn.config import DEALER, SERVER, Federation
 from vfgnn.contribution import Contribution, Own
 from vfgnn.errors import ConfigError
 from vfgnn.files import PartyFile

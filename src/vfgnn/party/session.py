@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from vfgnn import logs
+from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel, Transport
-from vfgnn.config import DEALER
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.program import Program, links

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from vfgnn import logs
+from vfgnn.agreement import Federation
 from vfgnn.checkpoint import Checkpoints
-from vfgnn.config import Federation
 from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog

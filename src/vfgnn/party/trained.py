@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
+from vfgnn.agreement import Federation
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import Checkpoints, State, copied, part
-from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning

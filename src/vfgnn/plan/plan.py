@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from vfgnn.config import Federation
+from vfgnn.agreement import Federation
 from vfgnn.party.own_data import OwnData
 from vfgnn.plan.rehearsal import TIMED, WARM_UP, PaperNetwork, rehearse
 from vfgnn.plan.sizes import memory, sizes

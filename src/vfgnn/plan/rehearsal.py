@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn.config import Federation
+from vfgnn.agreement import Federation
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.simulate import build
 from vfgnn.messages import Declared

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.agreement import DEALER, SERVER, Federation
 from vfgnn.messages import total_bytes
 from vfgnn.program import Phase, Program, Repeated
 from vfgnn.split.steps import Moment, Rows

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn.config import Privacy
 from vfgnn.errors import ModuleError
 from vfgnn.privacy.calibration import Adjacency, sensitivity
 from vfgnn.privacy.ledger import ALL, Release, total_epsilon
 from vfgnn.privacy.mechanisms import GRID, Cost, GaussianMechanism, clip
 from vfgnn.randomness import Stream, insecure_seed
+from vfgnn.settings import Privacy
 
 ROWS = 4  # of the made-up input
 SLACK = 1e-6  # relative, for a cost that was calculated to be exactly what was agreed

@@ -11,13 +11,13 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from vfgnn.config import Privacy
 from vfgnn.errors import LedgerRefused
 from vfgnn.privacy import calibration, input_perturbation
 from vfgnn.privacy.ledger import ALL, Ledger, Release, refuse_beyond
 from vfgnn.privacy.mechanisms import GaussianMechanism
 from vfgnn.privacy.own_mechanism import OwnMechanism, OwnRows, check_mechanism, release_of
 from vfgnn.randomness import Stream
+from vfgnn.settings import Privacy
 from vfgnn.writing import remove_unfinished, write_whole
 
 RowNoise = GaussianMechanism | OwnRows

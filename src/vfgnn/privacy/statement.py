@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
-from vfgnn.config import Federation, Privacy
+from vfgnn.agreement import Federation
 from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.calibration import Adjacency
 from vfgnn.privacy.ledger import ALL, Release, Unit, total_epsilon, worst
 from vfgnn.privacy.mechanisms import GaussianMechanism
 from vfgnn.privacy.own_mechanism import release_of
 from vfgnn.privacy.publishing import RowNoise, affordable_epochs, gradient_mechanism, planned_releases, row_mechanism
+from vfgnn.settings import Privacy
 
 
 @dataclass(frozen=True)

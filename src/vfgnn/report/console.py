@@ -10,12 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from vfgnn.agreement import DEALER, SERVER
 from vfgnn.bench.epoch import EpochBenchmark
 from vfgnn.bench.layer import LayerBenchmark
 from vfgnn.bench.load import LoadBenchmark
 from vfgnn.bench.scale import ScaleBenchmark
 from vfgnn.bench.serve import ServeBenchmark
-from vfgnn.config import DEALER, SERVER
 from vfgnn.lab.processes import Progress as Parties
 from vfgnn.lab.scenario import SimulationResult
 from vfgnn.party.doctor import Finding

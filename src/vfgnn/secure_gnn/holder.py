@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import torch
 
 from vfgnn import randomness
+from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel
-from vfgnn.config import DEALER
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.mpc.shared import Arithmetic, DealtMaterial
 from vfgnn.mpc.sharing import reconstruct, reveal

@@ -6,8 +6,8 @@ holder sends: what dropout keeps to the other holders, how many rows train and v
 
 import torch
 
+from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel
-from vfgnn.config import DEALER
 from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.secure_gnn.holder import SecureHolder

@@ -18,11 +18,12 @@ from typing import Self
 
 from pydantic import model_validator
 
-from vfgnn.config import DEALER, Federation, Positive
+from vfgnn.agreement import DEALER, Federation
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.mpc.shared import Operation
 from vfgnn.program import Phase, Program
 from vfgnn.secure_gnn.network import Momentum, backward_operations, forward_operations
+from vfgnn.settings import Positive
 from vfgnn.split import program as split
 from vfgnn.split.steps import Moment, Rows, Step
 

@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import torch
 
 from vfgnn import randomness
+from vfgnn.agreement import Federation
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State
-from vfgnn.config import Federation
 from vfgnn.contribution import Contribution
 from vfgnn.mpc.correlations import Direction, Masks
 from vfgnn.mpc.dealing import Dealt

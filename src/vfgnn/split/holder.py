@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from vfgnn import randomness
+from vfgnn.agreement import SERVER, Federation
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
-from vfgnn.config import SERVER, Federation
 from vfgnn.data.holdings import Holding
 from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, confidence_weight

@@ -16,9 +16,9 @@ from concurrent.futures import Future
 import torch
 
 from vfgnn import randomness
+from vfgnn.agreement import DEALER, Federation
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, nest, part
-from vfgnn.config import DEALER, Federation
 from vfgnn.data.holdings import SPARSE_BELOW
 from vfgnn.errors import Overflow
 from vfgnn.model.optimisers import SharedMomentum

@@ -10,9 +10,9 @@ from functools import cached_property
 import torch
 
 from vfgnn import randomness
+from vfgnn.agreement import SERVER, Federation
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
-from vfgnn.config import SERVER, Federation
 from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.epoch_choice import EpochChoice

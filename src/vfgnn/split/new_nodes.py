@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import torch
 
+from vfgnn.agreement import Federation
 from vfgnn.checkpoint import State
-from vfgnn.config import Federation
 from vfgnn.errors import CheckpointRefused, ConfigError
 
 BY_NODE = ("joint/momentum/q", "joint/momentum/n")

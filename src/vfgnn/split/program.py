@@ -17,7 +17,7 @@ from functools import partial
 
 import torch
 
-from vfgnn.config import DEALER, SERVER, Federation
+from vfgnn.agreement import DEALER, SERVER, Federation
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.program import BYTE, Phase, Program, Repeated

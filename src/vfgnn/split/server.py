@@ -8,9 +8,9 @@ never relays a message between holders.
 import torch
 
 from vfgnn import randomness
+from vfgnn.agreement import Federation
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
-from vfgnn.config import Federation
 from vfgnn.contribution import Contribution
 from vfgnn.model.cg2_server import ReleaseAverage, ServerNetwork
 from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient

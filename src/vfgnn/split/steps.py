@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from vfgnn import randomness
-from vfgnn.config import Federation
+from vfgnn.agreement import Federation
 from vfgnn.errors import ConfigError
 from vfgnn.privacy.ledger import ALL, OTHER
 from vfgnn.privacy.ledger import TRAIN as TRAINING

@@ -1,0 +1,131 @@
+"""What all parties agree on before a run: who holds what, in sizes only, and the settings.
+
+Everything here is public and identical at all parties. Private things (data, seeds, keys, a holder's own module) are
+never part of it.
+"""
+
+import hashlib
+from typing import Annotated, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from vfgnn.settings import Public, Settings, explain
+
+SERVER = "server"
+DEALER = "dealer"
+
+
+class HolderShape(Public):
+    """The public part of a holder: its name, how many columns it has, and whether it has edges."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
+    features: Annotated[int, Field(ge=0)]
+    edges: bool
+    integer: bool = False  # whether all its features are whole numbers: they then need no fraction bits
+
+
+class Federation(Public):
+    """Who takes part, in sizes only, and the settings they agreed on."""
+
+    nodes: Annotated[int, Field(ge=1)]
+    classes: Annotated[int, Field(ge=2)]
+    holders: Annotated[tuple[HolderShape, ...], Field(min_length=1)]
+    label_holder: str
+    settings: Settings
+    run: str = "simulation"  # names this run in every derived key; fresh for each start of a real one
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [holder.name for holder in self.holders]
+        if len(set(names)) != len(names) or {SERVER, DEALER} & set(names):
+            raise ValueError(f"holders need names of their own, none of them '{SERVER}' or '{DEALER}'; got {names}")
+        if self.label_holder not in names:
+            raise ValueError(f"label_holder must be one of the holders {names}, not '{self.label_holder}'")
+        if not self.publishers:
+            raise ValueError("nobody would publish anything: at least one holder needs edges (or features of its own)")
+        if self.collaborative and not any(holder.features for holder in self.holders):
+            raise ValueError("collaborative initial embeddings need features at one holder at least")
+        if self.settings.privacy.noises_rows and self.settings.privacy.delta >= 1 / self.nodes:
+            raise ValueError(
+                f"delta must be less than 1/n = {1 / self.nodes:.3g}: with more, a mechanism may give a row away whole"
+            )
+        return self
+
+    @property
+    def digest(self) -> str:
+        """One word for all that shapes the model; not for the run, and not for how parties are reached."""
+        return hashlib.sha256(self.model_dump_json(exclude={"run"}).encode()).hexdigest()
+
+    @property
+    def collaborative(self) -> bool:
+        """Whether h0 is computed jointly."""
+        return self.settings.initial_embedding == "collaborative"
+
+    @property
+    def dealt(self) -> bool:
+        """Whether a dealer takes part: when the joint layer is secure and there is somebody to hide from."""
+        return self.collaborative and self.settings.joint_layer == "secure" and len(self.holders) > 1
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Everyone who takes part, in the order that decides who dials whom."""
+        return (SERVER, *((DEALER,) if self.dealt else ()), *self.holder_names)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Everyone but the label holder."""
+        return tuple(name for name in self.parties if name != self.label_holder)
+
+    @property
+    def holder_names(self) -> tuple[str, ...]:
+        """All holders, in the order of the federation file."""
+        return tuple(holder.name for holder in self.holders)
+
+    @property
+    def feature_holders(self) -> tuple[HolderShape, ...]:
+        """Those with columns: each has a block of the joint weights."""
+        return tuple(holder for holder in self.holders if holder.features)
+
+    @property
+    def publishers(self) -> tuple[str, ...]:
+        """Those that send rows to the server.
+
+        Without edges a holder has nothing of its own to add to a joint h0, so it publishes nothing and h0 is not
+        revealed to it. In individual mode its features reach the model through its own rows or not at all.
+        """
+        alone = not self.collaborative
+        return tuple(holder.name for holder in self.holders if holder.edges or (alone and holder.features))
+
+    @property
+    def row_readers(self) -> tuple[str, ...]:
+        """Who hears from the label holder which rows train and which validate (`publish = "needed"`)."""
+        return tuple(name for name in (SERVER, *self.publishers) if name != self.label_holder)
+
+    @property
+    def edge_links(self) -> tuple[tuple[str, str], ...]:
+        """Who shows whom its noised edges: each holder with edges, every other one that aggregates."""
+        if not self.settings.privacy.publish_noised_edges:
+            return ()
+        owners = [holder.name for holder in self.holders if holder.edges]
+        return tuple((owner, reader) for owner in owners for reader in self.publishers if reader != owner)
+
+    @property
+    def hidden_dim(self) -> int:
+        """Width of z_L."""
+        settings = self.settings
+        wide = settings.combine == "concat" and settings.hidden_layers == 0
+        return settings.dim * (len(self.publishers) if wide else 1)
+
+    def revealed_dimensions(self, steps: int | None = None) -> int:
+        """(R + 1) d: linear combinations of X that the holders with edges have seen after `steps` (None: all)."""
+        settings = self.settings
+        trained = settings.trained_joint_epochs if steps is None else min(steps, settings.trained_joint_epochs)
+        return (trained + 1) * settings.dim if self.collaborative else 0
+
+
+def make_federation(where: str = "federation", **fields: object) -> Federation:
+    """A checked federation, or a ConfigError that names the field."""
+    try:
+        return Federation.model_validate(fields)
+    except ValidationError as error:
+        raise explain(error, where, Federation) from None
