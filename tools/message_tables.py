@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from vfgnn.agreement import DEALER, SERVER, Federation, HolderShape, make_federation
+from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.alignment.program import Plan, aligning, most_bytes
 from vfgnn.messages import Declared, Kind
 from vfgnn.program import Program, calling, leaving
-from vfgnn.secure_gnn.program import ServerlessFederation
+from vfgnn.secure_gnn.program import ServerlessAgreement
 from vfgnn.secure_gnn.program import training as secure_training
 from vfgnn.settings import Settings
 from vfgnn.split.program import prediction, training
@@ -40,23 +40,23 @@ LETTERS = {
 }
 
 
-def example(**settings: object) -> Federation:
+def example(**settings: object) -> Agreement:
     """Two holders with features and edges, one with features alone; everything that can be on is on."""
     shapes = [HolderShape(name=name, features=p, edges=name != "C") for name, p in zip("ABC", COLUMNS, strict=True)]
     privacy = {"edge_epsilon": 8.0, "publish_noised_edges": True, "noised_edge_bound": PAIRS}
     made = Settings.model_validate({"dim": DIM, "privacy": privacy, **settings})
-    return make_federation(nodes=NODES, classes=CLASSES, holders=shapes, label_holder="A", settings=made)
+    return make_agreement(nodes=NODES, classes=CLASSES, holders=shapes, label_holder="A", settings=made)
 
 
-def serverless() -> ServerlessFederation:
+def serverless() -> ServerlessAgreement:
     """The baseline's, in which all holders have edges."""
     plain = example(privacy={}, combine="mean").model_dump()
     for holder in plain["holders"]:
         holder["edges"] = True
-    return ServerlessFederation.model_validate(plain)
+    return ServerlessAgreement.model_validate(plain)
 
 
-def table_of(program: Program[Any], federation: Federation) -> str:
+def table_of(program: Program[Any], agreement: Agreement) -> str:
     """One line for each kind of message in each phase."""
     moment = program.largest
     if isinstance(moment, Moment):
@@ -65,7 +65,7 @@ def table_of(program: Program[Any], federation: Federation) -> str:
     for phase in program.phases:
         for message in phase.messages(moment):
             ways, sizes = found.setdefault((phase.name, message.kind), ([], []))
-            ways.append(f"{_role(message.sender, federation)} -> {_role(message.receiver, federation)}")
+            ways.append(f"{_role(message.sender, agreement)} -> {_role(message.receiver, agreement)}")
             sizes.append(_size(message))
     lines = [
         f"| {phase_name} | `{kind}` | {_joined(ways)} | {', '.join(dict.fromkeys(sizes))} | {kind.tells} |"
@@ -74,10 +74,10 @@ def table_of(program: Program[Any], federation: Federation) -> str:
     return HEAD + "\n".join(lines) + "\n"
 
 
-def _role(name: str, federation: Federation) -> str:
+def _role(name: str, agreement: Agreement) -> str:
     if name in (SERVER, DEALER):
         return name
-    return "label holder" if name == federation.label_holder else "holder"
+    return "label holder" if name == agreement.label_holder else "holder"
 
 
 def _joined(ways: list[str]) -> str:
@@ -102,17 +102,17 @@ def _size(message: Declared) -> str:
 
 def tables() -> dict[str, str]:
     """By the name in the marker."""
-    federation, secure = example(), serverless()
-    parties, leader = federation.parties, federation.label_holder
-    tokens = Plan("tokens", federation.holder_names, leader, federation.others, IDS)
+    agreement, secure = example(), serverless()
+    parties, leader = agreement.parties, agreement.label_holder
+    tokens = Plan("tokens", agreement.holder_names, leader, agreement.others, IDS)
     psi = Plan("psi", ("A", "B"), "A", (SERVER, "B"), IDS)
     return {
-        "training": table_of(training(federation), federation),
-        "leaving": table_of(leaving(parties, leader), federation),
-        "prediction": table_of(prediction(federation, new_nodes=True), federation),
-        "calling": table_of(calling(parties, leader), federation),
-        "alignment by tokens": table_of(aligning(tokens), federation),
-        "alignment by psi": table_of(aligning(psi), federation),
+        "training": table_of(training(agreement), agreement),
+        "leaving": table_of(leaving(parties, leader), agreement),
+        "prediction": table_of(prediction(agreement, new_nodes=True), agreement),
+        "calling": table_of(calling(parties, leader), agreement),
+        "alignment by tokens": table_of(aligning(tokens), agreement),
+        "alignment by psi": table_of(aligning(psi), agreement),
         "SecureGNN": table_of(secure_training(secure), secure),
     }
 

@@ -24,7 +24,7 @@ class HolderShape(Public):
     integer: bool = False  # whether all its features are whole numbers: they then need no fraction bits
 
 
-class Federation(Public):
+class Agreement(Public):
     """Who takes part, in sizes only, and the settings they agreed on."""
 
     nodes: Annotated[int, Field(ge=1)]
@@ -32,7 +32,6 @@ class Federation(Public):
     holders: Annotated[tuple[HolderShape, ...], Field(min_length=1)]
     label_holder: str
     settings: Settings
-    run: str = "simulation"  # names this run in every derived key; fresh for each start of a real one
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -53,8 +52,8 @@ class Federation(Public):
 
     @property
     def digest(self) -> str:
-        """One word for all that shapes the model; not for the run, and not for how parties are reached."""
-        return hashlib.sha256(self.model_dump_json(exclude={"run"}).encode()).hexdigest()
+        """One word for all that shapes the model; not for how parties are reached."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     @property
     def collaborative(self) -> bool:
@@ -123,9 +122,9 @@ class Federation(Public):
         return (trained + 1) * settings.dim if self.collaborative else 0
 
 
-def make_federation(where: str = "federation", **fields: object) -> Federation:
-    """A checked federation, or a ConfigError that names the field."""
+def make_agreement(where: str = "the agreement", **fields: object) -> Agreement:
+    """A checked agreement, or a ConfigError that names the field."""
     try:
-        return Federation.model_validate(fields)
+        return Agreement.model_validate(fields)
     except ValidationError as error:
-        raise explain(error, where, Federation) from None
+        raise explain(error, where, Agreement) from None

@@ -18,6 +18,7 @@ Own = Callable[..., Any]
 class Contribution:
     """Any party's."""
 
+    run: str  # names this start of a run, or this pass: every derived key has it, so masks are never drawn twice
     seed: bytes
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     combine: Own | None = None  # the server's own, for `combine = "own"`

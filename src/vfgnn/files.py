@@ -9,12 +9,13 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from vfgnn.agreement import DEALER, SERVER, Federation, HolderShape, make_federation
+from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.errors import ConfigError
 from vfgnn.settings import Public, Settings, explain
 
@@ -75,8 +76,7 @@ class FederationFile(Public):
                 raise ValueError(f"alignment by psi is for two holders, not {len(self.holders)}: use tokens")
             if self.alignment.keep_local_neighbours and self.settings.initial_embedding != "individual":
                 raise ValueError("keep_local_neighbours needs initial_embedding = individual")
-        federation = self.federation("check")
-        if federation.dealt and self.dealer is None:
+        if self.agreement.dealt and self.dealer is None:
             raise ValueError("a [dealer] is needed: the joint layer is secure and there are several holders")
         for name, party in self.parties.items():
             if party.certificate is None and self.certificate_authority is None:
@@ -87,17 +87,19 @@ class FederationFile(Public):
     def parties(self) -> dict[str, Reachable]:
         """Everyone who takes part, in the order that decides who dials whom."""
         middle: dict[str, Reachable] = {SERVER: self.server}
-        if self.dealer is not None and self.federation("check").dealt:
+        if self.dealer is not None and self.agreement.dealt:
             middle[DEALER] = self.dealer
         return {**middle, **{holder.name: holder for holder in self.holders}}
 
-    def federation(self, run: str, nodes: int | None = None) -> Federation:
-        """What the parties' code works with: sizes and settings, without addresses and certificates.
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What the parties' code works with: sizes and settings, without addresses; as many nodes as there may be."""
+        return self.agreement_over(None)
 
-        `nodes`: how many the holders share, once they know; before that, as many as there may be.
-        """
+    def agreement_over(self, nodes: int | None) -> Agreement:
+        """The same over the nodes that the holders share, once they know how many; None: they do not know yet."""
         most = self.nodes if self.alignment is None else self.alignment.max_ids
-        return make_federation(
+        return make_agreement(
             where="the federation file",
             nodes=most if nodes is None else nodes,
             classes=self.classes,
@@ -106,7 +108,6 @@ class FederationFile(Public):
             ],
             label_holder=self.label_holder,
             settings=self.settings,
-            run=run,
         )
 
     @property

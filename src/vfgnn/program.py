@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 import torch
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State
 from vfgnn.errors import ProtocolError
@@ -66,7 +66,7 @@ class ResumableRole(Role[M_co], Protocol[M_co]):
     """A role whose state outlives its process, and that leaves a result at the label holder."""
 
     @property
-    def federation(self) -> Federation:
+    def agreement(self) -> Agreement:
         """What all agreed on."""
 
     @property

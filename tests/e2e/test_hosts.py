@@ -97,7 +97,7 @@ def test_separate_hosts_take_as_long_as_the_plan_says(tmp_path):
         own = load_party(local.party_toml(name)).model_dump(mode="json", exclude_none=True)
         local.party_toml(name).write_text(to_toml({**own, "listen": "127.0.0.1:7444"}))
     predicted = make_plan(
-        local.file.federation("plan"),
+        local.file.agreement,
         bandwidth_mbit_s=MBIT,
         latency_ms=MS,
         train_rows=len(scenario.labels.train),

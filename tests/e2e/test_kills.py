@@ -85,7 +85,7 @@ MASKED = {MASKED_FEATURES, JOINT_WEIGHTS, JOINT_UPDATE, JOINT_PRODUCT}
 def assert_fresh_masks(local):
     """No masked message and no seed was ever sent twice, although some steps were done twice."""
     starts = set()
-    for name in local.file.federation("x").holder_names:
+    for name in local.file.agreement.holder_names:
         seeds, masked = [], []
         for entry in read_entries(local.run_folder(name) / "messages.jsonl"):
             starts.add(entry.run)

@@ -125,7 +125,7 @@ def test_parties_with_the_old_and_the_new_file_hear_what_differs(files):
 
 def write_unfinished(folder, file):
     """A party's run that was killed in its first steps."""
-    federation = file.federation("unfinished")
+    federation = file.agreement
     kept = Checkpoints(folder, party="bank", federation=federation.digest, scheduled=[0])
     kept.go_back("0" * 16, 0)
     kept.remember(0, {"weight": torch.ones(1)})
@@ -136,7 +136,7 @@ def write_unfinished(folder, file):
 def test_the_checkpoints_of_an_unfinished_run_are_refused_by_name(files, tmp_path):
     _, two, three = files
     write_unfinished(tmp_path, two)
-    digest = three.federation("joined").digest
+    digest = three.agreement.digest
     with pytest.raises(CheckpointRefused, match="checkpoint of another federation") as caught:
         Checkpoints(tmp_path, party="bank", federation=digest, scheduled=[0])
     assert "--fresh" in str(caught.value)
@@ -149,6 +149,6 @@ def test_addresses_and_certificates_are_no_part_of_the_model(files, tmp_path):
     document["server"]["address"] = "elsewhere.example:7000"
     document["server"]["certificate"] = (folder / "phone" / "phone.certificate.pem").read_text()
     moved = FederationFile.model_validate(document)
-    assert moved.federation("moved").digest == federation.digest and moved.digest != two.digest
+    assert moved.agreement.digest == federation.digest and moved.digest != two.digest
     assert Checkpoints(tmp_path, party="bank", federation=federation.digest, scheduled=[0]).steps == [0]
     assert end_step(federation) == 5

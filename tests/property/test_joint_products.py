@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.protocol.joint import Run, federation_of
+from tests.protocol.joint import Run, agreement_of
 from vfgnn.model.optimisers import SharedMomentum
 from vfgnn.mpc.fixed_point import FixedPoint, feature_bits, update_bits, weight_bits
 from vfgnn.randomness import insecure_seed
@@ -15,10 +15,10 @@ from vfgnn.split.joint_layer import H0, WEIGHT_BOUND, draw_weight_share
 class IntegerTwin:
     """The same rounding in plain integer arithmetic, everything in one place."""
 
-    def __init__(self, federation, features, seed=0):
-        self.federation, self.bits, self.x, self.w = federation, {}, {}, {}
-        shares = [draw_weight_share(federation, insecure_seed(100 * seed + i)) for i in range(len(federation.holders))]
-        for holder, x in zip(federation.holders, features, strict=True):
+    def __init__(self, agreement, features, seed=0):
+        self.agreement, self.bits, self.x, self.w = agreement, {}, {}, {}
+        shares = [draw_weight_share(agreement, insecure_seed(100 * seed + i)) for i in range(len(agreement.holders))]
+        for holder, x in zip(agreement.holders, features, strict=True):
             if not holder.features:
                 continue
             bits = self.bits[holder.name] = feature_bits(integer=holder.integer)
@@ -30,7 +30,7 @@ class IntegerTwin:
     def h0(self, qs, a):
         moved = 0
         for k, x in self.x.items():
-            encoding = FixedPoint(update_bits(self.bits[k]), self.federation.settings.update_bound)
+            encoding = FixedPoint(update_bits(self.bits[k]), self.agreement.settings.update_bound)
             q = sum(encoding.encode(part, "q") for part in qs)
             moved = moved + x @ (x.t() @ q)
         return H0.decode(moved).neg_().add_(self.first, alpha=a)
@@ -59,35 +59,35 @@ def cases(draw):
 @given(cases())
 def test_the_reveal_is_the_integer_product(case):
     features, edges, dim, generator = case
-    federation = federation_of(features, edges, dim=dim)
+    agreement = agreement_of(features, edges, dim=dim)
     learners = [f"h{i}" for i, has in enumerate(edges) if has]
     updates = {name: torch.randn(features[0].shape[0], dim, generator=generator).double() * 1e-3 for name in learners}
-    run = Run(federation, features).go(1, lambda name, layer, _: layer.momentum.q.copy_(updates[name]))
-    twin = IntegerTwin(federation, features)
+    run = Run(agreement, features).go(1, lambda name, layer, _: layer.momentum.q.copy_(updates[name]))
+    twin = IntegerTwin(agreement, features)
     expected = twin.h0(list(updates.values()), 1.0)
-    for name in federation.holder_names:
+    for name in agreement.holder_names:
         if name in learners:
             assert torch.equal(run.h0[name][0], twin.first)
             assert torch.equal(run.h0[name][1], expected)
         else:
             assert run.h0[name] == [None, None]
-    check_against_floats(federation, features, twin)
+    check_against_floats(agreement, features, twin)
 
 
-def check_against_floats(federation, features, twin):
+def check_against_floats(agreement, features, twin):
     """H_0 decodes within the derived bound of the float product.
 
     Per entry X_k and W_k are rounded: |x w - x' w'| <= |x'| 2^-(51 - f) I + |w| 2^-(f + 1), over columns; float64
     adds less than 1e-9 of the sum of absolute products.
     """
     total, bound = 0, 0
-    count = len(federation.holders)
-    for i, holder in enumerate(federation.holders):
+    count = len(agreement.holders)
+    for i, holder in enumerate(agreement.holders):
         if not holder.features:
             continue
         f = twin.bits[holder.name]
         x = features[i].double()
-        w = sum(draw_weight_share(federation, insecure_seed(j))[holder.name] for j in range(count))
+        w = sum(draw_weight_share(agreement, insecure_seed(j))[holder.name] for j in range(count))
         total = total + x @ w
         rounded_x = 0.0 if f == 0 else 2.0 ** -(f + 1)
         bound = bound + (x.abs() + rounded_x).sum(1, keepdim=True) * count * 2.0 ** -(51 - f)
@@ -117,10 +117,10 @@ def test_50_steps_equal_the_integer_twin_and_follow_float64():
             "joint_weight_decay": 0.01,
             "joint_nesterov": nesterov,
         }
-        federation = federation_of(features, [True, True, True], **chosen)
-        run = Run(federation, features).go(50, lambda name, layer, h0: layer.momentum.step((h0 - target[name]).float()))
+        agreement = agreement_of(features, [True, True, True], **chosen)
+        run = Run(agreement, features).go(50, lambda name, layer, h0: layer.momentum.step((h0 - target[name]).float()))
         # The integer twin, with every holder's momentum in one place.
-        twin = IntegerTwin(federation, features)
+        twin = IntegerTwin(agreement, features)
         parts = {name: SharedMomentum(torch.zeros(30, 4).double(), Settings(**chosen)) for name in target}
         h0 = twin.first
         # float64 training of the whole W on the rounded features.

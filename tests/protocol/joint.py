@@ -4,14 +4,14 @@ from collections import defaultdict
 
 import torch
 
-from vfgnn.agreement import DEALER, HolderShape, make_federation
+from vfgnn.agreement import DEALER, HolderShape, make_agreement
 from vfgnn.contribution import Contribution
 from vfgnn.randomness import insecure_seed
 from vfgnn.settings import Settings
 from vfgnn.split import program
 from vfgnn.split.dealer import Dealer
 from vfgnn.split.joint_layer import JointLayer
-from vfgnn.transport.memory import InMemoryNetwork
+from vfgnn.transport.memory import SIMULATION, InMemoryNetwork
 
 CPU = torch.device("cpu")
 
@@ -20,21 +20,21 @@ def names(count):
     return [f"h{i}" for i in range(count)]
 
 
-def federation_of(features, edges, *, dim=4, epochs=50, **settings):
+def agreement_of(features, edges, *, dim=4, epochs=50, **settings):
     """Holders h0, h1, ... with these matrices; `edges` says who learns h0."""
     shapes = [
         HolderShape(name=name, features=x.shape[1], edges=has, integer=bool((x == x.round()).all()))
         for name, x, has in zip(names(len(features)), features, edges, strict=True)
     ]
     chosen = Settings(dim=dim, epochs=epochs, publish="all", evaluate_every=epochs, **settings)
-    return make_federation(nodes=features[0].shape[0], classes=2, holders=shapes, label_holder="h0", settings=chosen)
+    return make_agreement(nodes=features[0].shape[0], classes=2, holders=shapes, label_holder="h0", settings=chosen)
 
 
 class Run:
     """One run of the joint layer; `transcript` has every message of every link, `h0` what each holder learnt."""
 
-    def __init__(self, federation, features, *, seed=0, sabotage=None):
-        self.federation, self.network = federation, InMemoryNetwork()
+    def __init__(self, agreement, features, *, seed=0, sabotage=None):
+        self.agreement, self.network = agreement, InMemoryNetwork()
         self.transcript, self.h0 = [], defaultdict(list)
         put = self.network.put
 
@@ -44,14 +44,15 @@ class Run:
 
         self.network.put = spy
         self.layers = {
-            name: JointLayer(federation, self.network.channel(name), x, seed=insecure_seed(100 * seed + i), device=CPU)
-            for i, (name, x) in enumerate(zip(federation.holder_names, features, strict=True))
+            name: JointLayer(
+                agreement, self.network.channel(name), x, run=SIMULATION, seed=insecure_seed(100 * seed + i), device=CPU
+            )
+            for i, (name, x) in enumerate(zip(agreement.holder_names, features, strict=True))
         }
         self.dealer = None
-        if federation.dealt:
-            self.dealer = Dealer(
-                federation, self.network.channel(DEALER), Contribution(seed=insecure_seed(100 * seed + 99))
-            )
+        if agreement.dealt:
+            own = Contribution(run=SIMULATION, seed=insecure_seed(100 * seed + 99))
+            self.dealer = Dealer(agreement, self.network.channel(DEALER), own)
         if sabotage is not None:
             sabotage(self)
 
@@ -65,10 +66,10 @@ class Run:
 
     def _holder(self, name, steps, update):
         layer, channel = self.layers[name], self.layers[name]._channel
-        channel.enter("setup", program.setup_messages(self.federation))
+        channel.enter("setup", program.setup_messages(self.agreement))
         self.h0[name].append(layer.initialise())
         for _ in range(steps):
-            channel.enter("refresh", program.joint_refresh(self.federation))
+            channel.enter("refresh", program.joint_refresh(self.agreement))
             if layer.reveals:
                 update(name, layer, self.h0[name][-1])
             self.h0[name].append(layer.refresh())
@@ -77,10 +78,10 @@ class Run:
 
     def _dealer(self, steps):
         channel = self.dealer.channel
-        channel.enter("setup", program.setup_messages(self.federation))
+        channel.enter("setup", program.setup_messages(self.agreement))
         self.dealer.set_up(self.dealer.known)
         for _ in range(steps):
-            channel.enter("refresh", program.joint_refresh(self.federation))
+            channel.enter("refresh", program.joint_refresh(self.agreement))
             self.dealer.refresh(self.dealer.known)
         channel.finish()
         self.dealer.close()

@@ -58,9 +58,9 @@ def joint_weights(parties):
     """W_t = a W_0 - X^T Q, put together from what no single party has."""
     layers = [holder.joint for holder in parties.holders]
     blocks = []
-    for k, owner in zip(parties.federation.holders, parties.holders, strict=True):
+    for k, owner in zip(parties.agreement.holders, parties.holders, strict=True):
         if k.features:
-            first = sum(draw_weight_share(parties.federation, layer._seed)[k.name] for layer in layers)
+            first = sum(draw_weight_share(parties.agreement, layer._seed)[k.name] for layer in layers)
             q = sum(layer.momentum.q for layer in layers if layer.reveals)
             a = next(layer.momentum.a for layer in layers if layer.reveals)
             x = decoded(owner.joint)
@@ -81,7 +81,7 @@ def check(settings, holders, graph):
     # Prepare: the twin starts from the same weights, and draws the same dropout and neighbours.
     once, holdings, labels, sent = trained(settings, holders, graph, steps=1)
     twin = Twin(holdings, labels, settings, seed=5)
-    publishers = twin.federation.publishers
+    publishers = twin.agreement.publishers
     # Execute and assert the first step: z_L, and the gradients that crossed the channel.
     z = twin.step()
     hidden = next(payload for message, payload in sent if message.kind == HIDDEN)

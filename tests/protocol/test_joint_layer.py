@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.conftest import random_graph
-from tests.protocol.joint import Run, federation_of
+from tests.protocol.joint import Run, agreement_of
 from tests.protocol.test_equals_autograd import joint_weights, trained
 from vfgnn.agreement import DEALER, SERVER
 from vfgnn.data.partition import partition
@@ -89,11 +89,11 @@ def test_a_reveal_that_the_ring_cannot_hold_ends_the_run():
 def test_declared_bytes_and_rounds_are_the_measured_ones(holders, layer):
     """Rounds are counted as the longest chain of messages that wait for each other."""
     features = [torch.eye(12, 5 + i) for i in range(holders)]
-    federation = federation_of(features, [True] * holders, joint_layer=layer)
-    run = Run(federation, features)
+    agreement = agreement_of(features, [True] * holders, joint_layer=layer)
+    run = Run(agreement, features)
     chain = Chain(run.network)
     run.go(2, lambda *_: None)
-    declared = program.setup_messages(federation) + 2 * program.joint_refresh(federation)
+    declared = program.setup_messages(agreement) + 2 * program.joint_refresh(agreement)
     measured = sum(words.numel() * words.element_size() for _, words in run.transcript)
     assert measured == total_bytes(declared)
     assert sorted(str(message) for message, _ in run.transcript) == sorted(map(str, declared))

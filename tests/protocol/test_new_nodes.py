@@ -28,18 +28,18 @@ def settings(**changes):
 
 
 def trained(holdings, labels, kept, chosen):
-    federation = build([without(one, kept) for one in holdings], labels_without(labels, kept), chosen, seed=0)
-    federation.train()
-    return federation
+    agreement = build([without(one, kept) for one in holdings], labels_without(labels, kept), chosen, seed=0)
+    agreement.train()
+    return agreement
 
 
 @pytest.mark.parametrize("changes", [{}, {"joint_layer": "secure"}, {"initial_embedding": "individual"}], ids=str)
 def test_without_new_nodes_the_logits_are_those_of_training(citeseer, changes):
     holdings, labels = citeseer
     everything = torch.ones(len(labels.y), dtype=torch.bool)
-    federation = trained(holdings, labels, everything, settings(**changes))
-    again = predict_new_nodes(federation, holdings, labels, torch.arange(len(labels.y)))
-    torch.testing.assert_close(again, federation.result.logits, atol=1e-4, rtol=1e-4)
+    agreement = trained(holdings, labels, everything, settings(**changes))
+    again = predict_new_nodes(agreement, holdings, labels, torch.arange(len(labels.y)))
+    torch.testing.assert_close(again, agreement.result.logits, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("mode", ["collaborative", "individual"])
@@ -47,8 +47,8 @@ def test_new_nodes_are_predicted(citeseer, mode):
     holdings, labels = citeseer
     kept = torch.ones(len(labels.y), dtype=torch.bool)
     kept[labels.test[::3]] = False
-    federation = trained(holdings, labels, kept, settings(initial_embedding=mode, epochs=40))
-    logits = predict_new_nodes(federation, holdings, labels, kept.nonzero()[:, 0])
+    agreement = trained(holdings, labels, kept, settings(initial_embedding=mode, epochs=40))
+    logits = predict_new_nodes(agreement, holdings, labels, kept.nonzero()[:, 0])
     reached = float((logits[~kept].argmax(dim=1) == labels.y[~kept]).float().mean())
     assert reached > 0.55  # six classes
 
@@ -62,7 +62,7 @@ def test_a_trained_model_needs_no_label_to_predict(citeseer):
     again = build(holdings, replace(labels, test=nobody, trained=True), settings(), seed=1)
     for name, party in again.parties.items():
         party.load(before.parties[name].state())
-    again.carry_out(prediction(again.federation, new_nodes=False))
+    again.carry_out(prediction(again.agreement, new_nodes=False))
     assert again.result.outcome == outcome
     assert torch.equal(again.result.logits, before.result.logits)
 
@@ -90,16 +90,14 @@ def test_what_was_noised_for_a_new_node_is_sent_again_wherever_it_stands():
 
 def test_what_cannot_be_extended_is_refused(citeseer):
     holdings, labels = citeseer
-    federation = build(holdings, labels, settings(), seed=0).federation
+    agreement = build(holdings, labels, settings(), seed=0).agreement
     with pytest.raises(CheckpointRefused, match="no longer common"):
-        refuse_gone(federation, torch.tensor([0, -1]))
-    refuse_gone(
-        build(holdings, labels, settings(initial_embedding="individual"), seed=0).federation, torch.tensor([-1])
-    )
-    refuse_unfit(federation)
+        refuse_gone(agreement, torch.tensor([0, -1]))
+    refuse_gone(build(holdings, labels, settings(initial_embedding="individual"), seed=0).agreement, torch.tensor([-1]))
+    refuse_unfit(agreement)
     for privacy, says in (
         ({"edge_epsilon": 8.0}, "edges are noised"),
         ({"row_epsilon": 8.0, "average_releases": 0.5}, "averages releases"),
     ):
         with pytest.raises(ConfigError, match=says):
-            refuse_unfit(build(holdings, labels, settings(privacy=privacy, combine="mean"), seed=0).federation)
+            refuse_unfit(build(holdings, labels, settings(privacy=privacy, combine="mean"), seed=0).agreement)

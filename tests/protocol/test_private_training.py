@@ -94,7 +94,7 @@ def test_rows_that_leave_carry_the_noise_that_was_agreed():
 def test_without_noise_everything_is_as_before():
     parties, _, _ = trained()
     assert all(holder.publisher.ledger.count == 0 for holder in parties.holders)
-    assert Privacy().off and parties.federation.edge_links == ()
+    assert Privacy().off and parties.agreement.edge_links == ()
 
 
 def test_gradients_are_clipped_and_noised():
@@ -150,7 +150,7 @@ def test_a_prediction_with_a_trained_model_noises_no_label():
     again = build(*prepared(privacy={"label_epsilon": 1.0}), seed=1)
     for name, party in again.parties.items():
         party.load(parties.parties[name].state())
-    again.carry_out(prediction(again.federation, new_nodes=False))
+    again.carry_out(prediction(again.agreement, new_nodes=False))
     assert parties.label_holder.publisher.ledger.count == 1
     assert again.label_holder.publisher.ledger.count == 0
     assert torch.equal(again.result.logits, parties.result.logits)
@@ -159,7 +159,7 @@ def test_a_prediction_with_a_trained_model_noises_no_label():
 def test_the_budget_ends_training_for_all_at_the_same_step():
     privacy = {"row_epsilon": 1.0, "budget_epsilon": 3.0}
     parties, outcome, _ = trained(epochs=40, privacy=privacy)
-    epochs = trained_epochs(parties.federation)
+    epochs = trained_epochs(parties.agreement)
     assert 1 <= epochs < 40 and outcome.history[-1].epoch == epochs
     for holder in parties.holders:
         releases = holder.publisher.ledger.releases
@@ -234,7 +234,7 @@ def test_an_empty_edge_list_is_noised_like_any_other():
     parties = build(cut, split, settings, seed=1)
     nobody = Holding(x=cut[1].x, edge_index=torch.empty(2, 0, dtype=torch.int64))
     channel = parties.network.channel("B")
-    holder = Holder(parties.federation, channel, HolderContribution(seed=b"s" * 32, holding=nobody))
+    holder = Holder(parties.agreement, channel, HolderContribution(run="test", seed=b"s" * 32, holding=nobody))
     assert holder._edge_index.shape[1] > 100 and holder.publisher.ledger.count == 1
 
 
@@ -253,15 +253,15 @@ def test_a_loaded_holder_aggregates_over_everybodys_edges():
 def test_inputs_are_noised_once_whatever_the_order_of_the_nodes(tmp_path, seed):
     """Tables are aligned in another order in every run; the draw goes by the ids."""
     cut, split, settings = prepared(privacy={"edge_epsilon": 2.0})
-    federation = build(cut, split, settings, seed=1).federation
+    agreement = build(cut, split, settings, seed=1).agreement
     lists = []
     for order in (torch.arange(NODES), torch.randperm(NODES, generator=torch.Generator().manual_seed(seed))):
         number = torch.argsort(order)
         holding = Holding(x=cut[1].x[order], edge_index=number[cut[1].edge_index], rank=order)
         ledger = Ledger(tmp_path / "ledger.jsonl")
         channel = build(cut, split, settings, seed=1).network.channel("B")
-        own = HolderContribution(seed=randomness.new_seed(), holding=holding, ledger=ledger)
-        holder = Holder(federation, channel, own)
+        own = HolderContribution(run="test", seed=randomness.new_seed(), holding=holding, ledger=ledger)
+        holder = Holder(agreement, channel, own)
         lists.append(pairs_of(order[holder._edge_index]))
         count = ledger.count
         ledger.close()
@@ -272,8 +272,8 @@ def test_what_is_said_before_a_run_is_what_a_row_may_come_to():
     """Rows and gradients of a node are one unit at the label holder: the total is over both."""
     both = {"row_epsilon": 1.0, "gradient_epsilon": 1.0, "per": "run"}
     cut, split, settings = prepared(privacy=both)
-    federation = build(cut, split, settings, seed=1).federation
-    rows, gradients = statement(federation, labels=True).guarantees
-    (others,) = statement(federation, labels=False).guarantees
+    agreement = build(cut, split, settings, seed=1).agreement
+    rows, gradients = statement(agreement, labels=True).guarantees
+    (others,) = statement(agreement, labels=False).guarantees
     assert rows.epsilon_total == gradients.epsilon_total > 1.2
     assert others.epsilon_total == pytest.approx(1.0, rel=1e-6)

@@ -7,7 +7,7 @@ Statistics are a smoke test, the argument is in docs/protocol.md. Chi-square ove
 import pytest
 import torch
 
-from tests.protocol.joint import Run, federation_of
+from tests.protocol.joint import Run, agreement_of
 from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import FixedPoint, update_bits, weight_bits
 from vfgnn.mpc.products import PrivateProducts
@@ -39,9 +39,9 @@ def made(holders=3, seed=0, sabotage=None, steps=3):
     """Large enough for statistics: each kind has at least 64 x 16 words per message."""
     draw = torch.Generator().manual_seed(seed)
     features = [(torch.rand(96, 64, generator=draw) < 0.1).float() for _ in range(holders)]
-    federation = federation_of(features, [True] * holders, dim=16)
+    agreement = agreement_of(features, [True] * holders, dim=16)
     updates = torch.randn(holders, 96, 16, generator=draw).double() * 0.01
-    run = Run(federation, features, seed=seed, sabotage=sabotage)
+    run = Run(agreement, features, seed=seed, sabotage=sabotage)
     run.go(steps, lambda name, layer, _: layer.momentum.q.add_(updates[int(name[1])]))
     return run, features, updates
 
@@ -143,9 +143,9 @@ def attack(run):
 def only_h0_has_features(sabotage=None):
     x = torch.arange(100.0).reshape(20, 5) % 7
     features = [x, torch.zeros(20, 0), torch.zeros(20, 0)]
-    federation = federation_of(features, [True, True, True])
-    run = Run(federation, features, sabotage=sabotage).go(1, lambda *_: None)
-    w = draw_weight_share(federation, insecure_seed(1))["h0"]
+    agreement = agreement_of(features, [True, True, True])
+    run = Run(agreement, features, sabotage=sabotage).go(1, lambda *_: None)
+    w = draw_weight_share(agreement, insecure_seed(1))["h0"]
     return run, x.long() @ FixedPoint(weight_bits(0), 16.0).encode(w, "w")
 
 

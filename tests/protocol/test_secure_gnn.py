@@ -9,7 +9,7 @@ import torch
 from tests.unit.test_beaver import looks_uniform
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError, VfgnnError
-from vfgnn.lab.scenario import federation_of
+from vfgnn.lab.scenario import agreement_of
 from vfgnn.lab.secure_gnn import serverless, train_secure_gnn
 from vfgnn.mpc import beaver
 from vfgnn.secure_gnn.program import GRADIENT_SHARE, LOGITS_SHARE, MASKED_SHARE, MATERIAL_CORRECTION
@@ -141,4 +141,4 @@ def test_opened_values_are_uniform_and_without_masks_would_not_be(monkeypatch):
 def test_what_cannot_be_done_on_shares_is_refused(changes, says):
     holdings, labels = small()
     with pytest.raises(ConfigError, match=says):
-        serverless(federation_of(holdings, labels, settings(**changes)))
+        serverless(agreement_of(holdings, labels, settings(**changes)))

@@ -19,12 +19,12 @@ class Twin:
 
     def __init__(self, holdings, labels, settings, seed):
         parties = build(holdings, labels, settings, seed=seed)
-        self.federation, self.settings, self.labels = parties.federation, settings, labels
-        publishers = self.federation.publishers
+        self.agreement, self.settings, self.labels = parties.agreement, settings, labels
+        publishers = self.agreement.publishers
         self.holders = {holder.channel.party: holder for holder in parties.holders}
         self.graphs = {
             name: LocalGraph(holding.edge_index, holding.nodes, settings, torch.device("cpu"))
-            for name, holding in zip(self.federation.holder_names, holdings, strict=True)
+            for name, holding in zip(self.agreement.holder_names, holdings, strict=True)
         }
         self.sampling = {
             name: randomness.generator(party_seed(seed, name), "sampled neighbours") for name in publishers
@@ -38,9 +38,9 @@ class Twin:
         local += [weight for modules in self.modules.values() for weight in modules.parameters()]
         self.optimisers = [torch.optim.Adam(local, lr=settings.learning_rate, weight_decay=settings.weight_decay)]
         self.w = None
-        if self.federation.collaborative:
-            shares = [draw_weight_share(self.federation, party_seed(seed, name)) for name in self.holders]
-            blocks = [sum(share[k.name] for share in shares) for k in self.federation.feature_holders]
+        if self.agreement.collaborative:
+            shares = [draw_weight_share(self.agreement, party_seed(seed, name)) for name in self.holders]
+            blocks = [sum(share[k.name] for share in shares) for k in self.agreement.feature_holders]
             self.w = torch.nn.Parameter(torch.cat(blocks))
             self.optimisers.append(
                 torch.optim.SGD(
@@ -51,14 +51,14 @@ class Twin:
                     nesterov=settings.joint_nesterov,
                 )
             )
-        roles = torch.zeros(self.federation.nodes, dtype=torch.uint8)
+        roles = torch.zeros(self.agreement.nodes, dtype=torch.uint8)
         roles[labels.train], roles[labels.val] = 1, 2
         self.rows = Rows.from_roles(roles)
 
     def hidden(self):
         """z_L of the training rows, with the same neighbours sampled and the same dropout drawn."""
         published = []
-        for name in self.federation.publishers:
+        for name in self.agreement.publishers:
             modules, graph = self.modules[name], self.graphs[name]
             h0 = modules[0].embed() if self.w is None else (self.x @ self.w)
             around = graph.around(self.rows.train, self.sampling[name] if graph.sampled else None)

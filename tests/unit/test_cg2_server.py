@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vfgnn.agreement import make_federation
+from vfgnn.agreement import make_agreement
 from vfgnn.errors import ModuleError
 from vfgnn.model.cg1_edges import confidence_weight
 from vfgnn.model.cg2_server import COMBINES, ServerNetwork
@@ -40,7 +40,7 @@ def test_the_settings_know_every_combine_and_no_other():
 def test_z_has_the_width_that_all_parties_expect(rows, how, hidden_layers):
     holders = [{"name": name, "features": 1, "edges": True} for name in "abc"]
     settings = {"combine": how, "dim": 4, "hidden_layers": hidden_layers, "precision": "float64"}
-    federation = make_federation(nodes=5, classes=2, holders=holders, label_holder="a", settings=settings)
+    federation = make_agreement(nodes=5, classes=2, holders=holders, label_holder="a", settings=settings)
     network = ServerNetwork(federation.settings, 3, Weighted if how == "own" else None)
     masks = network.draw_dropout(5, torch.Generator().manual_seed(1))
     assert network(rows, masks).shape == (5, federation.hidden_dim)

@@ -1,13 +1,13 @@
 import pytest
 
-from vfgnn.agreement import HolderShape, make_federation
+from vfgnn.agreement import HolderShape, make_agreement
 from vfgnn.errors import ConfigError
 from vfgnn.settings import Preset, Settings, make_settings
 
 
 def federation(holders=((3, True), (2, True)), **settings):
     shapes = [HolderShape(name=f"h{i}", features=p, edges=e) for i, (p, e) in enumerate(holders)]
-    return make_federation(nodes=10, classes=3, holders=shapes, label_holder="h0", settings=Settings(**settings))
+    return make_agreement(nodes=10, classes=3, holders=shapes, label_holder="h0", settings=Settings(**settings))
 
 
 @pytest.mark.parametrize("preset", ["paper", "best"])
@@ -73,10 +73,10 @@ def test_a_federation_that_cannot_learn_is_refused(holders):
 def test_names_are_checked():
     shapes = [HolderShape(name="server", features=1, edges=True)]
     with pytest.raises(ConfigError, match="server"):
-        make_federation(nodes=3, classes=2, holders=shapes, label_holder="server", settings=Settings())
+        make_agreement(nodes=3, classes=2, holders=shapes, label_holder="server", settings=Settings())
     shapes = [HolderShape(name="a", features=1, edges=True)]
     with pytest.raises(ConfigError, match="label_holder"):
-        make_federation(nodes=3, classes=2, holders=shapes, label_holder="b", settings=Settings())
+        make_agreement(nodes=3, classes=2, holders=shapes, label_holder="b", settings=Settings())
 
 
 def test_revealed_dimensions():

@@ -129,7 +129,7 @@ def test_bad_data_files_are_refused_by_name(local, tmp_path):
 
 
 def test_data_that_is_not_what_was_declared(local):
-    federation = local.file.federation("test")
+    federation = local.file.agreement
     holding = prepared.load_holding(local.folder / "A" / "data" / "holding.safetensors")
     prepared.check_declared(federation, "A", holding)
     cases = {

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tools.message_tables import filled, table_of
 
-from vfgnn.agreement import DEALER, SERVER, HolderShape, make_federation
+from vfgnn.agreement import DEALER, SERVER, HolderShape, make_agreement
 from vfgnn.errors import ProtocolError
 from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
@@ -27,7 +27,7 @@ WORDS = 5
 
 def federation(**settings):
     shapes = [HolderShape(name="A", features=3, edges=True), HolderShape(name="B", features=5, edges=True)]
-    return make_federation(nodes=10, classes=3, holders=shapes, label_holder="A", settings=Settings(dim=4, **settings))
+    return make_agreement(nodes=10, classes=3, holders=shapes, label_holder="A", settings=Settings(dim=4, **settings))
 
 
 def greeted(fed):

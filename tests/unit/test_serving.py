@@ -106,7 +106,7 @@ def test_answers_are_there_before_the_desk_opens(monkeypatch):
     made.desk.answer = lambda *known, **about: seen.append(made.desk.trouble) or answered(*known, **about)
     made._call = lambda channel, new_nodes: new_nodes
     monkeypatch.setattr("vfgnn.party.serve.label_holder.Answers", lambda found: answers(*found))
-    made.federation, made.model.ask = None, lambda *how, **about: ["a", "b"]
+    made.agreement, made.model.ask = None, lambda *how, **about: ["a", "b"]
     made._take_part(Nobody(), None, run="pass")
     assert seen == ["shop was started anew"] and made.desk.trouble is None
     assert made.desk.at_once(["b"]) is not None

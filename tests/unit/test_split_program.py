@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from vfgnn.agreement import DEALER, SERVER, HolderShape, make_federation
+from vfgnn.agreement import DEALER, SERVER, HolderShape, make_agreement
 from vfgnn.messages import total_bytes
 from vfgnn.program import Phase
 from vfgnn.settings import Settings
@@ -33,7 +33,7 @@ def federation(**settings):
         HolderShape(name="B", features=5, edges=True),
         HolderShape(name="C", features=2, edges=False),
     ]
-    return make_federation(nodes=10, classes=3, holders=shapes, label_holder="A", settings=Settings(dim=4, **settings))
+    return make_agreement(nodes=10, classes=3, holders=shapes, label_holder="A", settings=Settings(dim=4, **settings))
 
 
 def all_messages(fed, rows):

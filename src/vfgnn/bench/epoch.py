@@ -100,7 +100,7 @@ def _in_processes(holdings: list[Holding], labels: Labels, settings: Settings) -
         with LocalProcesses(local) as running:
             running.wait()
         # The last step only evaluates: its few bytes are counted with those of the training steps.
-        phases = training(local.file.federation("bench")).repeated
+        phases = training(local.file.agreement).repeated
         size = local.traffic.bytes_in(*phases) // settings.epochs
         return _median_step(local.ticks[:-1]), size
 

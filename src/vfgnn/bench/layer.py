@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 import torch
 
-from vfgnn.agreement import DEALER, Federation, HolderShape, make_federation
+from vfgnn.agreement import DEALER, Agreement, HolderShape, make_agreement
 from vfgnn.contribution import Contribution
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import check_proportions, deal, holder_names
@@ -77,7 +77,7 @@ def bench_layer(shape: str, *, holders: int, device: str = "cpu") -> LayerBenchm
     size, where = SIZES[shape], choose_device(device)
     x = generated_features(size)
     run = _Refreshes(x, size, holders, where)
-    refresh = program.joint_refresh(run.federation)
+    refresh = program.joint_refresh(run.agreement)
     return LayerBenchmark(
         shape=shape,
         holders=holders,
@@ -88,7 +88,7 @@ def bench_layer(shape: str, *, holders: int, device: str = "cpu") -> LayerBenchm
         total_s=_Refreshes(x, size, holders, where).median_seconds(ahead=False),
         bytes_online=total_bytes(message for message in refresh if message.sender != DEALER),
         bytes_offline=total_bytes(message for message in refresh if message.sender == DEALER),
-        bytes_setup=total_bytes(program.setup_messages(run.federation)),
+        bytes_setup=total_bytes(program.setup_messages(run.agreement)),
     )
 
 
@@ -126,16 +126,18 @@ class _Refreshes:
             for name, part in zip(names, parts, strict=True)
         ]
         settings = Settings(dim=DIM, epochs=WARM_UP + ROUNDS, publish="all")
-        self.federation: Federation = make_federation(
+        self.agreement: Agreement = make_agreement(
             nodes=size.nodes, classes=2, holders=shapes, label_holder=names[0], settings=settings
         )
         self._network = InMemoryNetwork()
         self._channels = {name: self._network.channel(name) for name in (*names, DEALER)}
         self._layers = {
-            name: JointLayer(self.federation, self._channels[name], part, seed=insecure_seed(i), device=device)
+            name: JointLayer(
+                self.agreement, self._channels[name], part, run="bench", seed=insecure_seed(i), device=device
+            )
             for i, (name, part) in enumerate(zip(names, parts, strict=True))
         }
-        self._dealer = Dealer(self.federation, self._channels[DEALER], Contribution(seed=insecure_seed(99)))
+        self._dealer = Dealer(self.agreement, self._channels[DEALER], Contribution(run="bench", seed=insecure_seed(99)))
         self._together = threading.Barrier(holders + 1)
         self._ticks: list[float] = []
 
@@ -151,12 +153,12 @@ class _Refreshes:
 
     def _holder(self, name: str, ahead: bool) -> None:
         layer, channel = self._layers[name], self._channels[name]
-        first = name == self.federation.label_holder
-        channel.enter("setup", program.setup_messages(self.federation))
+        first = name == self.agreement.label_holder
+        channel.enter("setup", program.setup_messages(self.agreement))
         layer.initialise()
         layer.momentum.q.copy_(torch.randn_like(layer.momentum.q) * 1e-4)
         for number in range(WARM_UP + ROUNDS):
-            channel.enter("refresh", program.joint_refresh(self.federation), step=number)
+            channel.enter("refresh", program.joint_refresh(self.agreement), step=number)
             if ahead:
                 wait(layer.prepared())
                 self._together.wait()
@@ -170,10 +172,10 @@ class _Refreshes:
         layer.close()
 
     def _deal(self, ahead: bool) -> None:
-        self._channels[DEALER].enter("setup", program.setup_messages(self.federation))
+        self._channels[DEALER].enter("setup", program.setup_messages(self.agreement))
         self._dealer.set_up(self._dealer.known)
         for number in range(1, WARM_UP + ROUNDS + 1):
-            self._channels[DEALER].enter("refresh", program.joint_refresh(self.federation), step=number)
+            self._channels[DEALER].enter("refresh", program.joint_refresh(self.agreement), step=number)
             self._dealer.refresh(self._dealer.known)
             if ahead:
                 self._dealer.wait()

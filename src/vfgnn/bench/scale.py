@@ -145,7 +145,7 @@ def _measured(local: LocalFederation, nodes: int, settings: Settings) -> ScalePo
         bytes_per_epoch=local.traffic.bytes_in("forward", "backward") // settings.epochs,
         bytes_setup=local.traffic.bytes_in("setup"),
         peak_bytes={name: read_peak_bytes(local.run_folder(name)) for name in local.names},
-        predicted_bytes=memory(local.file.federation("predicted")),
+        predicted_bytes=memory(local.file.agreement),
     )
 
 

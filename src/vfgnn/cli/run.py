@@ -72,7 +72,7 @@ def plan(
     file, own = load_federation(federation), load_party(party)
     data = load_data(file, own)
     # How many nodes are common is not known yet: not more than this holder has.
-    agreed = file.federation("plan", None if data.tables is None else len(data.tables.nodes.ids))
+    agreed = file.agreement_over(None if data.tables is None else len(data.tables.nodes.ids))
     train, val = row_counts(agreed, data)
     made = make_plan(agreed, bandwidth_mbit_s=bandwidth, latency_ms=latency, train_rows=train, val_rows=val)
     console, epochs = Console(), trained_epochs(agreed)

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.data.holdings import SPARSE_BELOW, Holding, Labels
 from vfgnn.errors import DataError
 from vfgnn.writing import write_whole
@@ -59,12 +59,12 @@ def load_labels(path: Path) -> Labels:
     return _named(path, lambda: Labels(y=y, train=train, val=val, test=test, classes=int(about["classes"])))
 
 
-def check_declared(federation: Federation, name: str, holding: Holding) -> None:
+def check_declared(agreement: Agreement, name: str, holding: Holding) -> None:
     """Refuse data that is not what the federation file says of this holder; sizes are public, values are not shown."""
-    shape = next(holder for holder in federation.holders if holder.name == name)
+    shape = next(holder for holder in agreement.holders if holder.name == name)
     integer = bool((holding.x == holding.x.round()).all()) if holding.x.numel() else True
     found = (
-        ("nodes", federation.nodes, holding.nodes),
+        ("nodes", agreement.nodes, holding.nodes),
         ("features", shape.features, int(holding.x.shape[1])),
         ("edges", shape.edges, holding.edge_index.shape[1] > 0),
     )
@@ -85,11 +85,11 @@ def check_declared(federation: Federation, name: str, holding: Holding) -> None:
         )
 
 
-def check_declared_labels(federation: Federation, labels: Labels) -> None:
+def check_declared_labels(agreement: Agreement, labels: Labels) -> None:
     """The same for the labels."""
     for key, declared, here in (
-        ("nodes", federation.nodes, len(labels.y)),
-        ("classes", federation.classes, labels.classes),
+        ("nodes", agreement.nodes, len(labels.y)),
+        ("classes", agreement.classes, labels.classes),
     ):
         if declared != here:
             raise DataError(

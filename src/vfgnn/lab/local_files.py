@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vfgnn.agreement import DEALER, SERVER, Federation
+from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.data import prepared
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, ListedHolder, Patience, Reachable, load_federation, to_toml
-from vfgnn.lab.scenario import federation_of
+from vfgnn.lab.scenario import agreement_of
 from vfgnn.party.folder import read_outcome, read_ticks, read_traffic
 from vfgnn.party.own_code import OwnCode
 from vfgnn.records import Outcome, Traffic
@@ -101,8 +101,8 @@ def write_federation(
 
     `holders`: their names, A, B, ... if None; `code`: the user's own, found by import path in every party's process.
     """
-    federation = federation_of(holdings, labels, settings, holders)
-    names = [SERVER, *([DEALER] if federation.dealt else []), *federation.holder_names]
+    agreement = agreement_of(holdings, labels, settings, holders)
+    names = [SERVER, *([DEALER] if agreement.dealt else []), *agreement.holder_names]
     paths = {name: (code or OwnCode()).paths_at(name) for name in names}  # refuses before anything is written
     ports = free_ports(len(names))
     reachable = {}
@@ -118,38 +118,38 @@ def write_federation(
             "threads": threads,
             "insecure_seed": insecure_seed,
             **paths[name],
-            "data": _write_data(folder / name, name, federation, holdings, labels),
+            "data": _write_data(folder / name, name, agreement, holdings, labels),
         }
         write_whole(folder / name / "party.toml", to_toml(party))
-    file = _federation_file(federation, reachable, patience)
+    file = _federation_file(agreement, reachable, patience)
     write_whole(folder / MARKER, to_toml(file.document))
     return LocalFederation(folder, file)
 
 
 def _write_data(
-    home: Path, name: str, federation: Federation, holdings: Sequence[Holding], labels: Labels
+    home: Path, name: str, agreement: Agreement, holdings: Sequence[Holding], labels: Labels
 ) -> dict[str, object] | None:
-    if name not in federation.holder_names:
+    if name not in agreement.holder_names:
         return None
-    prepared.save_holding(home / "data" / "holding.safetensors", holdings[federation.holder_names.index(name)])
-    if name != federation.label_holder:
+    prepared.save_holding(home / "data" / "holding.safetensors", holdings[agreement.holder_names.index(name)])
+    if name != agreement.label_holder:
         return {"holding": "data/holding.safetensors"}
     prepared.save_labels(home / "data" / "labels.safetensors", labels)
     return {"holding": "data/holding.safetensors", "labels": "data/labels.safetensors"}
 
 
-def _federation_file(federation: Federation, reachable: Mapping[str, Reachable], patience: Patience) -> FederationFile:
+def _federation_file(agreement: Agreement, reachable: Mapping[str, Reachable], patience: Patience) -> FederationFile:
     return FederationFile(
-        nodes=federation.nodes,
-        classes=federation.classes,
-        label_holder=federation.label_holder,
+        nodes=agreement.nodes,
+        classes=agreement.classes,
+        label_holder=agreement.label_holder,
         holders=tuple(
-            ListedHolder(**holder.model_dump(), **reachable[holder.name].model_dump()) for holder in federation.holders
+            ListedHolder(**holder.model_dump(), **reachable[holder.name].model_dump()) for holder in agreement.holders
         ),
         server=reachable[SERVER],
         dealer=reachable.get(DEALER),
         patience=patience,
-        settings=federation.settings,
+        settings=agreement.settings,
     )
 
 

@@ -81,7 +81,7 @@ class LocalTraining:
         ticks = self.local.ticks
         found = self.scenario.result(
             self.local.outcome,
-            self.local.file.federation("result"),
+            self.local.file.agreement,
             self.local.traffic,
             isolated=isolated,
             joint=joint,

@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from vfgnn import randomness
-from vfgnn.agreement import Federation, HolderShape, make_federation
+from vfgnn.agreement import Agreement, HolderShape, make_agreement
 from vfgnn.contribution import Own
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit, holder_names
@@ -32,9 +32,9 @@ from vfgnn.split.program import training
 Hear = Callable[[str], Callable[[EpochMetrics], None]]
 
 
-def federation_of(
+def agreement_of(
     holdings: Sequence[Holding], labels: Labels, settings: Settings, names: Sequence[str] | None = None
-) -> Federation:
+) -> Agreement:
     """The public side of a split graph; the first holder has the labels."""
     names = names or holder_names(len(holdings))
     shapes = [
@@ -46,7 +46,7 @@ def federation_of(
         )
         for name, holding in zip(names, holdings, strict=True)
     ]
-    return make_federation(
+    return make_agreement(
         nodes=holdings[0].nodes, classes=labels.classes, holders=shapes, label_holder=names[0], settings=settings
     )
 
@@ -193,7 +193,7 @@ class Scenario:
     def result(
         self,
         outcome: Outcome,
-        federation: Federation,
+        agreement: Agreement,
         traffic: Traffic,
         *,
         isolated: dict[str, Outcome],
@@ -214,26 +214,26 @@ class Scenario:
             joint=joint,
             logits=logits,
             seconds_per_epoch=seconds / epochs,
-            bytes_per_epoch=traffic.bytes_in(*training(federation).repeated) // epochs,
-            revealed_dimensions=federation.revealed_dimensions(outcome.history[-1].epoch),
-            leak_meters=self._leak_meters(federation, outcome),
+            bytes_per_epoch=traffic.bytes_in(*training(agreement).repeated) // epochs,
+            revealed_dimensions=agreement.revealed_dimensions(outcome.history[-1].epoch),
+            leak_meters=self._leak_meters(agreement, outcome),
             settings=self.settings,
             privacy=None if self.settings.privacy.off else self.stated(spent),
         )
 
     def stated(self, spent: Sequence[Release] | None = None) -> Statement:
         """What the privacy settings mean for the label holder: before the run, or with what its ledger says."""
-        federation = federation_of(self.holdings, self.labels, self.settings, self.names)
+        agreement = agreement_of(self.holdings, self.labels, self.settings, self.names)
         edges = len(pairs_of(self.holdings[0].edge_index))
-        return statement(federation, spent=spent, edges=edges, rows=self._own_rows())
+        return statement(agreement, spent=spent, edges=edges, rows=self._own_rows())
 
     def _own_rows(self) -> RowNoise | None:
         settings, own = self.settings, self.code.mechanism
         return None if own is None else own_row_mechanism(own, settings.privacy, settings.epochs, settings.dim)
 
-    def _leak_meters(self, federation: Federation, outcome: Outcome) -> tuple[LeakMeter, ...]:
+    def _leak_meters(self, agreement: Agreement, outcome: Outcome) -> tuple[LeakMeter, ...]:
         """What each holder would read off its own meter at the end of this run."""
         steps = outcome.history[-1].epoch
-        pairs = zip(federation.holder_names, self.holdings, strict=True)
-        read = [meter(federation, name, holding.x, steps=steps) for name, holding in pairs]
+        pairs = zip(agreement.holder_names, self.holdings, strict=True)
+        read = [meter(agreement, name, holding.x, steps=steps) for name, holding in pairs]
         return tuple(one for one in read if one is not None)

@@ -12,10 +12,10 @@ import torch
 from pydantic import ValidationError
 
 from vfgnn import logs
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
-from vfgnn.lab.scenario import federation_of
+from vfgnn.lab.scenario import agreement_of
 from vfgnn.lab.simulate import assemble
 from vfgnn.party.child import end_with_parent
 from vfgnn.party.folder import RunFolder
@@ -24,7 +24,7 @@ from vfgnn.party.roles import contribution_of, make_role
 from vfgnn.party.session import NetworkSession
 from vfgnn.program import Follower, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome
-from vfgnn.secure_gnn.program import ServerlessFederation, training
+from vfgnn.secure_gnn.program import ServerlessAgreement, training
 from vfgnn.settings import Settings, explain
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.memory import InMemoryNetwork
@@ -33,12 +33,12 @@ COMMAND = (sys.executable, "-m", "vfgnn.lab.secure_gnn")
 OnEpoch = Callable[[EpochMetrics], None]
 
 
-def serverless(federation: Federation, **more: object) -> ServerlessFederation:
+def serverless(agreement: Agreement, **more: object) -> ServerlessAgreement:
     """The same federation without its server; `more` is what only SecureGNN has."""
     try:
-        return ServerlessFederation.model_validate({**federation.model_dump(), **more})
+        return ServerlessAgreement.model_validate({**agreement.model_dump(), **more})
     except ValidationError as error:
-        raise explain(error, "SecureGNN", ServerlessFederation) from None
+        raise explain(error, "SecureGNN", ServerlessAgreement) from None
 
 
 def train_secure_gnn(
@@ -52,12 +52,12 @@ def train_secure_gnn(
     network: InMemoryNetwork | None = None,
 ) -> Outcome:
     """All parties in this process; `seed` is public here, so nothing is secret."""
-    federation = serverless(federation_of(holdings, labels, settings), layer_rate=layer_rate)
+    agreement = serverless(agreement_of(holdings, labels, settings), layer_rate=layer_rate)
     parties = assemble(
-        federation,
+        agreement,
         holdings,
         labels,
-        training(federation),
+        training(agreement),
         seed=seed,
         protocol="secure_gnn",
         on_epoch=on_epoch,
@@ -69,20 +69,20 @@ def train_secure_gnn(
 def run_secure_party(file: FederationFile, party: PartyFile) -> None:
     """One party in a process of its own, from connecting to the end."""
     torch.set_num_threads(party.threads or torch.get_num_threads())
-    federation, data = serverless(file.federation("sizes")), load_data(file, party)
-    goodbye = leaving(federation.parties, federation.label_holder)
+    agreement, data = serverless(file.agreement), load_data(file, party)
+    goodbye = leaving(agreement.parties, agreement.label_holder)
     folder = RunFolder(party.run_folder, party.name, fresh=True)
     logs.configure(party.name, file=folder.log, as_json=False)
-    session = NetworkSession(Endpoint(file, party), [training(federation), goodbye])
+    session = NetworkSession(Endpoint(file, party), [training(agreement), goodbye])
     channel = session.channel
     try:
         with session.met(wait_s=file.patience.start_s) as start:
             folder.begin(start.run, 0, file)
-            federation = serverless(file.federation(start.start))
-            own = contribution_of(party, federation, data, on_epoch=folder.add_metrics)
-            role = make_role(federation, channel, own, protocol="secure_gnn")
+            agreement = serverless(file.agreement)
+            own = contribution_of(party, agreement, data, run=start.start, on_epoch=folder.add_metrics)
+            role = make_role(agreement, channel, own, protocol="secure_gnn")
             logs.event("run begins", run=start.run, step=0)
-            carry_out(training(federation), role)
+            carry_out(training(agreement), role)
             carry_out(goodbye, Follower(channel, goodbye))
     except BaseException as error:
         folder.end(channel.traffic, revealed=channel.revealed, outcome=None, error=str(error))

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from vfgnn.agreement import SERVER, Federation
+from vfgnn.agreement import SERVER, Agreement
 from vfgnn.contribution import Contribution
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import ConfigError
 from vfgnn.lab import federation as notebook
-from vfgnn.lab.scenario import Scenario, SimulationResult, federation_of
+from vfgnn.lab.scenario import Scenario, SimulationResult, agreement_of
 from vfgnn.model.cg1_edges import OwnModule
 from vfgnn.model.cg2_server import OwnCombine
 from vfgnn.model.contribution import HolderContribution
@@ -34,7 +34,7 @@ from vfgnn.settings import Settings
 from vfgnn.split.holder import Holder
 from vfgnn.split.new_nodes import over_more_nodes
 from vfgnn.split.program import prediction, training
-from vfgnn.transport.memory import InMemoryNetwork
+from vfgnn.transport.memory import SIMULATION, InMemoryNetwork
 
 IN_ONE_PROCESS: dict[str, object] = {"joint_layer": "insecure_clear"}
 """What simulations and experiments change in a preset: one process has everything, so masks would protect nothing, and
@@ -45,7 +45,7 @@ without them the same words come out faster. `joint_layer=secure` runs the whole
 class SimulatedFederation:
     """The parties of one simulation, ready to run."""
 
-    federation: Federation
+    agreement: Agreement
     parties: dict[str, AnyRole]
     sessions: dict[str, Session]
     network: InMemoryNetwork
@@ -54,7 +54,7 @@ class SimulatedFederation:
     @property
     def label_holder(self) -> AnyRole:
         """The party that leads, and alone has a result."""
-        return self.parties[self.federation.label_holder]
+        return self.parties[self.agreement.label_holder]
 
     def train(self) -> Outcome:
         """Let every party follow the program to its end."""
@@ -72,7 +72,7 @@ class SimulatedFederation:
     @property
     def holders(self) -> tuple[AnyRole, ...]:
         """In their common order."""
-        return tuple(self.parties[name] for name in self.federation.holder_names)
+        return tuple(self.parties[name] for name in self.agreement.holder_names)
 
     def carry_out(
         self,
@@ -86,7 +86,7 @@ class SimulatedFederation:
 
         `begin`: the step whose state all have loaded; `watches`: who hears of a party's steps.
         """
-        cores, holders = torch.get_num_threads(), self.federation.holder_names
+        cores, holders = torch.get_num_threads(), self.agreement.holder_names
         share = {name: max(1, cores // len(holders)) for name in holders}
         heard = watches or {}
         work = {
@@ -130,7 +130,7 @@ def build(
     names: Sequence[str] | None = None,
 ) -> SimulatedFederation:
     """The paper's protocol; the first holder has the labels. `seed` is public here, so nothing is secret."""
-    federation = federation_of(holdings, labels, settings, names)
+    federation = agreement_of(holdings, labels, settings, names)
     return assemble(
         federation,
         holdings,
@@ -145,7 +145,7 @@ def build(
 
 
 def assemble(
-    federation: Federation,
+    federation: Agreement,
     holdings: Sequence[Holding],
     labels: Labels,
     program: Program[Any],
@@ -164,9 +164,10 @@ def assemble(
     parties: dict[str, AnyRole] = {}
     for name, session in sessions.items():
         drawn, place, leads = known_seed(seed, name), device or torch.device("cpu"), name == program.leader
-        own = Contribution(seed=drawn, device=place, combine=code.combine)
+        own = Contribution(run=SIMULATION, seed=drawn, device=place, combine=code.combine)
         if name in held:
             own = HolderContribution(
+                run=SIMULATION,
                 seed=drawn,
                 device=place,
                 holding=held[name],
@@ -188,12 +189,12 @@ def predict_new_nodes(
     network: InMemoryNetwork | None = None,
 ) -> torch.Tensor:
     """Logits of all nodes of `holdings`; those that `trained` was trained on stand at `places`, the others are new."""
-    names = trained.federation.holder_names
-    now = build(holdings, labels, trained.federation.settings, seed=0, names=names, network=network)
+    names = trained.agreement.holder_names
+    now = build(holdings, labels, trained.agreement.settings, seed=0, names=names, network=network)
     states = {name: party.state() for name, party in trained.parties.items()}
     for name, party in now.parties.items():
-        party.load(over_more_nodes(states[name], places, now.federation))
-    now.carry_out(prediction(now.federation, new_nodes=True))
+        party.load(over_more_nodes(states[name], places, now.agreement))
+    now.carry_out(prediction(now.agreement, new_nodes=True))
     if now.result.logits is None:
         raise ConfigError("the label holder has no logits")
     return now.result.logits
@@ -226,7 +227,7 @@ def simulate(
     """Split a graph over holders, train the federation in this process, and compare.
 
     `data` is a PyG `Data` with masks or the name of a benchmark, for 2 `holders` unless you say otherwise, or a
-    `Federation` of holders' own graphs. `gnn` and `combine` are ours by name, or your own: a class or its import path;
+    `Agreement` of holders' own graphs. `gnn` and `combine` are ours by name, or your own: a class or its import path;
     `mechanism` is your own noise on rows in the place of the Gaussian one (docs/python.md). `overrides` are settings by
     name (`epochs=50`, `privacy={"edge_epsilon": 8}`). `on_epoch` hears of every epoch of every model, `on_scenario` of
     what is about to be trained.
@@ -266,7 +267,7 @@ def simulate(
     logits = federation.result.logits
     return scenario.result(
         outcome,
-        federation.federation,
+        federation.agreement,
         federation.traffic,
         isolated=isolated,
         joint=joint,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.errors import PolicyRefused
 
 
@@ -50,20 +50,20 @@ def rank(x: torch.Tensor) -> int:
     return int((values > threshold).sum())
 
 
-def meter(federation: Federation, holder: str, x: torch.Tensor, *, steps: int | None = None) -> LeakMeter | None:
+def meter(agreement: Agreement, holder: str, x: torch.Tensor, *, steps: int | None = None) -> LeakMeter | None:
     """After `steps` (None: the whole run), or None where no other holder sees h0 or X has no columns."""
-    learners = [name for name in federation.publishers if name != holder]
-    if not federation.collaborative or not learners or not x.shape[1]:
+    learners = [name for name in agreement.publishers if name != holder]
+    if not agreement.collaborative or not learners or not x.shape[1]:
         return None
-    revealed = federation.revealed_dimensions(steps)
-    return LeakMeter(holder, revealed, rank(x), int(x.shape[1]), federation.settings.dim)
+    revealed = agreement.revealed_dimensions(steps)
+    return LeakMeter(holder, revealed, rank(x), int(x.shape[1]), agreement.settings.dim)
 
 
-def refuse_leak(federation: Federation, holder: str, x: torch.Tensor) -> None:
+def refuse_leak(agreement: Agreement, holder: str, x: torch.Tensor) -> None:
     """Refuse a run that would reveal as many dimensions as the features have, unless all parties accepted that."""
-    if federation.settings.accept_h0_leak:
+    if agreement.settings.accept_h0_leak:
         return
-    planned = meter(federation, holder, x)
+    planned = meter(agreement, holder, x)
     if planned is not None and planned.share > 1:
         raise PolicyRefused(
             "the joint layer would reveal too much",

@@ -13,7 +13,7 @@ import torch
 from pydantic import ValidationError
 
 from vfgnn import randomness
-from vfgnn.agreement import DEALER, SERVER, Federation
+from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.errors import ConfigError, DataError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.settings import explain
@@ -82,12 +82,12 @@ def load_data(file: FederationFile, party: PartyFile, *, fitted: int | None = No
 
     `fitted`: how many rows its node table had when the model was trained, where there is one.
     """
-    federation, data = file.federation("load"), party.data
+    agreement, data = file.agreement, party.data
     if party.name in (SERVER, DEALER):
         if data is not None:
             raise ConfigError(f"the {party.name} has data", expected="no [data] in its party.toml: it may hold none")
         return OwnData()
-    leads = party.name == federation.label_holder
+    leads = party.name == agreement.label_holder
     if data is None or (data.labels is None) == leads:
         wanted = (
             "nodes (or holding) and labels" if leads else "nodes (or holding), and no labels: another party has them"
@@ -100,21 +100,21 @@ def load_data(file: FederationFile, party: PartyFile, *, fitted: int | None = No
             "tables: nodes = ..." if data.nodes is None else "holding = ..., or an [alignment] in the federation file"
         )
         raise ConfigError("data of another kind than the federation file expects", expected=wanted, where="party.toml")
-    return _load_tables(federation, party, fitted) if data.holding is None else _load_prepared(federation, party)
+    return _load_tables(agreement, party, fitted) if data.holding is None else _load_prepared(agreement, party)
 
 
-def _load_prepared(federation: Federation, party: PartyFile) -> OwnData:
+def _load_prepared(agreement: Agreement, party: PartyFile) -> OwnData:
     from vfgnn.data import prepared
 
     data = party.data
     if data is None or data.holding is None:
         raise ConfigError("no data", expected="[data] in party.toml")
     holding = prepared.load_holding(data.holding)
-    prepared.check_declared(federation, party.name, holding)
+    prepared.check_declared(agreement, party.name, holding)
     if data.labels is None:
         return OwnData(holding)
     labels = prepared.load_labels(data.labels)
-    prepared.check_declared_labels(federation, labels)
+    prepared.check_declared_labels(agreement, labels)
     return OwnData(holding, labels)
 
 
@@ -145,13 +145,13 @@ def read_tables(party: PartyFile, *, stratified: bool = True, fitted: int | None
     return OwnTables(nodes, edges, labels)
 
 
-def _load_tables(federation: Federation, party: PartyFile, fitted: int | None) -> OwnData:
-    found = read_tables(party, stratified=federation.settings.privacy.label_epsilon is None, fitted=fitted)
-    shape = next(holder for holder in federation.holders if holder.name == party.name)
+def _load_tables(agreement: Agreement, party: PartyFile, fitted: int | None) -> OwnData:
+    found = read_tables(party, stratified=agreement.settings.privacy.label_epsilon is None, fitted=fitted)
+    shape = next(holder for holder in agreement.holders if holder.name == party.name)
     has_edges = found.edges is not None and len(found.edges.source) > 0
     declared = [("features", shape.features, int(found.nodes.x.shape[1])), ("edges", shape.edges, has_edges)]
     if found.labels is not None:
-        declared.append(("classes", federation.classes, len(found.labels.classes)))
+        declared.append(("classes", agreement.classes, len(found.labels.classes)))
     for key, wanted, here in declared:
         if wanted != here:
             raise DataError(

@@ -5,7 +5,7 @@ Read by whoever needs to know what may be sent: sessions, `vfgnn doctor`, the pl
 
 from typing import Any
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.alignment.program import Plan, aligning
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
@@ -15,25 +15,25 @@ from vfgnn.split.program import prediction, training
 
 def of_run(file: FederationFile) -> list[Program[Any]]:
     """`vfgnn run`: align where there are tables, train, leave together."""
-    federation = file.federation("programs")
-    return [*_alignment(file), training(federation), leaving(federation.parties, federation.label_holder)]
+    agreement = file.agreement
+    return [*_alignment(file), training(agreement), leaving(agreement.parties, agreement.label_holder)]
 
 
 def of_model(file: FederationFile) -> list[Program[Any]]:
     """`vfgnn predict` and `vfgnn serve`: a pass whenever it is asked for, over new nodes too."""
-    federation = file.federation("programs")
-    pass_call = calling(federation.parties, federation.label_holder)
-    return [pass_call, *_alignment(file), prediction(federation, new_nodes=True)]
+    agreement = file.agreement
+    pass_call = calling(agreement.parties, agreement.label_holder)
+    return [pass_call, *_alignment(file), prediction(agreement, new_nodes=True)]
 
 
 def _alignment(file: FederationFile) -> list[Program[Any]]:
-    return [] if file.alignment is None else [aligning(plan_of(file, file.federation("programs")))]
+    return [] if file.alignment is None else [aligning(plan_of(file, file.agreement))]
 
 
-def plan_of(file: FederationFile, federation: Federation) -> Plan:
+def plan_of(file: FederationFile, agreement: Agreement) -> Plan:
     """Who aligns, and how."""
     how = alignment_of(file)
-    return Plan(how.method, federation.holder_names, federation.label_holder, federation.others, how.max_ids)
+    return Plan(how.method, agreement.holder_names, agreement.label_holder, agreement.others, how.max_ids)
 
 
 def alignment_of(file: FederationFile) -> Alignment:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from vfgnn import randomness
-from vfgnn.agreement import DEALER, SERVER, Federation
+from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.contribution import Contribution, Own
 from vfgnn.errors import ConfigError
@@ -35,26 +35,37 @@ ROLES: dict[Protocol, dict[str, str]] = {
 AnyRole = ResumableRole[Any]
 
 
-def make_role(federation: Federation, channel: Channel, own: Contribution, *, protocol: Protocol = "split") -> AnyRole:
+def make_role(agreement: Agreement, channel: Channel, own: Contribution, *, protocol: Protocol = "split") -> AnyRole:
     """The role that the party's name gives it."""
     name = channel.party
-    role = name if name in (SERVER, DEALER) else "label holder" if name == federation.label_holder else "holder"
+    role = name if name in (SERVER, DEALER) else "label holder" if name == agreement.label_holder else "holder"
     module, _, kind = ROLES[protocol][role].partition(":")
-    made: AnyRole = getattr(import_module(module), kind)(federation, channel, own)
+    made: AnyRole = getattr(import_module(module), kind)(agreement, channel, own)
     return made
 
 
-def contribution_of(party: PartyFile, federation: Federation, data: OwnData, **more: Any) -> Contribution:  # noqa: ANN401
-    """What a party's own files say; `more` are a holder's fields that no file has (ledger, on_epoch)."""
-    settings, seed, device = federation.settings, seed_of(party), choose_device(party.device)
+def contribution_of(
+    party: PartyFile,
+    agreement: Agreement,
+    data: OwnData,
+    *,
+    run: str,
+    **more: Any,  # noqa: ANN401
+) -> Contribution:
+    """What a party's own files say, for the start or pass named `run`.
+
+    `more`: a holder's fields that no file has (ledger, on_epoch).
+    """
+    settings, seed, device = agreement.settings, seed_of(party), choose_device(party.device)
     if party.name in (SERVER, DEALER):
         combine = _own_code(party, "combine") if party.name == SERVER and settings.combine == "own" else None
-        return Contribution(seed=seed, device=device, combine=combine)
+        return Contribution(run=run, seed=seed, device=device, combine=combine)
     if data.holding is None:
         raise ConfigError("a holder without data", expected="[data] holding = ... in party.toml")
     from vfgnn.model.contribution import HolderContribution
 
     return HolderContribution(
+        run=run,
         seed=seed,
         device=device,
         holding=data.holding,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from vfgnn import logs
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.checkpoint import Checkpoints
 from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
@@ -51,7 +51,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
         while not run.over:
             with run.attempt() as (start, role):
                 if start.step < run.end:
-                    carry_out(training(role.federation), role, begin=start.step, watch=run.watch)
+                    carry_out(training(role.agreement), role, begin=start.step, watch=run.watch)
                 run.leave(role)
     return run.outcome
 
@@ -61,7 +61,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
     """A party's own folder, log, checkpoints and ledger, and at the end its records."""
     held = hold(party.run_folder, party.name)
     try:
-        federation = file.federation("before the run")
+        agreement = file.agreement
         torch.set_num_threads(party.threads or torch.get_num_threads())
         refuse_unlisted(file, party)
         data = load_data(file, party)
@@ -72,11 +72,11 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         kept = Checkpoints(
             folder.checkpoints,
             party=party.name,
-            federation=federation.digest,
-            scheduled=checkpoint_steps(federation, file.checkpoint_every),
+            federation=agreement.digest,
+            scheduled=checkpoint_steps(agreement, file.checkpoint_every),
         )
-        ledger = None if party.data is None or federation.settings.privacy.off else _open_ledger(party)
-        run = OwnRun(file, party, data, folder, kept, MessageLog(folder.messages), ledger, end_step(federation))
+        ledger = None if party.data is None or agreement.settings.privacy.off else _open_ledger(party)
+        run = OwnRun(file, party, data, folder, kept, MessageLog(folder.messages), ledger, end_step(agreement))
         try:
             yield run
         except BaseException as error:
@@ -152,7 +152,7 @@ class OwnRun:
     def leave(self, role: AnyRole) -> None:
         """Put the final state on disk, then leave with the others."""
         self._keep(role, self.end)
-        program = leaving(role.federation.parties, role.federation.label_holder)
+        program = leaving(role.agreement.parties, role.agreement.label_holder)
         carry_out(program, Follower(role.channel, program))
 
     def _already_over(self) -> None:
@@ -160,7 +160,7 @@ class OwnRun:
         logs.event("the run had ended before this party was killed")
         self._find_nodes(None, self.kept.run)
         nowhere = Session(self.party.name, InMemoryNetwork().transport(self.party.name))
-        role = self._make(self.file.federation("over", self.nodes), nowhere)
+        role = self._make(self.file.agreement_over(self.nodes), nowhere, self.kept.run or "")
         role.load(self.kept.load(self.end))
         role.close()
         self.folder.begin(self.kept.run or "", self.end, self.file)
@@ -180,20 +180,20 @@ class OwnRun:
         begins = "run goes on" if resumes else "run begins"
         logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
         self._find_nodes(None if resumes else session, start.run)
-        federation = self.file.federation(start.start, self.nodes)
-        role = self._make(federation, session)
+        agreement = self.file.agreement_over(self.nodes)
+        role = self._make(agreement, session, start.start)
         if resumes:
             role.load(self.kept.load(start.step))
         elif self.ledger is not None:  # before anything that is noised leaves: what the run may come to
-            for line in self._stated(federation, None).lines():
+            for line in self._stated(agreement, None).lines():
                 logs.event("privacy", means=line)
         self.watch = Watch(begins=lambda number: self._keep(role, number), done=self._tell)
         return role
 
-    def _make(self, federation: Federation, session: Session) -> AnyRole:
+    def _make(self, agreement: Agreement, session: Session, run: str) -> AnyRole:
         more = {"ledger": self.ledger, "on_epoch": self.folder.add_metrics}
-        own = contribution_of(self.party, federation, self.data, **more)
-        return make_role(federation, session.channel, own)
+        own = contribution_of(self.party, agreement, self.data, run=run, **more)
+        return make_role(agreement, session.channel, own)
 
     def _find_nodes(self, session: Session | None, run: str | None) -> None:
         """Where holders bring tables: with the others when a run begins (`session`), later as they were then."""
@@ -220,17 +220,17 @@ class OwnRun:
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics
         metrics = {} if known is None else {"loss": known.loss, "val_accuracy": known.val_accuracy}
-        epochs = trained_epochs(self.file.federation("told"))
+        epochs = trained_epochs(self.file.agreement)
         used = round(time.process_time(), 3)
         logs.event("epoch", epoch=number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
 
     def write_down(self) -> None:
         """The records of a run that came to its end."""
-        federation = self.file.federation("after the run", self.nodes)
-        self.folder.note("nodes", federation.nodes)
-        _note_leak(federation, self.party.name, self.data, self.folder, self.last_step)
+        agreement = self.file.agreement_over(self.nodes)
+        self.folder.note("nodes", agreement.nodes)
+        _note_leak(agreement, self.party.name, self.data, self.folder, self.last_step)
         if self.ledger is not None:
-            self.folder.note("privacy", self._stated(federation, self.ledger).to_json())
+            self.folder.note("privacy", self._stated(agreement, self.ledger).to_json())
         seal(self.log, self.party)
         if self.ledger is not None:
             self.ledger.close()
@@ -238,7 +238,7 @@ class OwnRun:
         found = {} if self.outcome is None else {"test_accuracy": round(self.outcome.test_accuracy, 4)}
         logs.event("run ended", **found)
 
-    def _stated(self, federation: Federation, ledger: "Ledger | None") -> "Statement":
+    def _stated(self, agreement: Agreement, ledger: "Ledger | None") -> "Statement":
         """What the privacy settings mean: before the run, or with what the ledger says."""
         from vfgnn.privacy.input_perturbation import pairs_of
         from vfgnn.privacy.statement import statement
@@ -246,8 +246,8 @@ class OwnRun:
         party, data = self.party, self.data
         edges = None if data.holding is None else len(pairs_of(data.holding.edge_index))
         spent = None if ledger is None else ledger.releases
-        rows = None if party.mechanism is None else _own_rows(federation, party.mechanism)
-        return statement(federation, spent=spent, edges=edges, labels=party.name == federation.label_holder, rows=rows)
+        rows = None if party.mechanism is None else _own_rows(agreement, party.mechanism)
+        return statement(agreement, spent=spent, edges=edges, labels=party.name == agreement.label_holder, rows=rows)
 
 
 def _open_ledger(party: PartyFile) -> "Ledger":
@@ -257,10 +257,10 @@ def _open_ledger(party: PartyFile) -> "Ledger":
     return Ledger(party.privacy_ledger)
 
 
-def _own_rows(federation: Federation, mechanism: str) -> "OwnRows":
+def _own_rows(agreement: Agreement, mechanism: str) -> "OwnRows":
     from vfgnn.privacy.publishing import own_row_mechanism
 
-    settings = federation.settings
+    settings = agreement.settings
     return own_row_mechanism(load_module(mechanism), settings.privacy, settings.epochs, settings.dim)
 
 
@@ -270,12 +270,12 @@ def seal(log: MessageLog, party: PartyFile) -> None:
     log.close()
 
 
-def _note_leak(federation: Federation, name: str, data: OwnData, folder: RunFolder, steps: int | None) -> None:
+def _note_leak(agreement: Agreement, name: str, data: OwnData, folder: RunFolder, steps: int | None) -> None:
     """What the reveals of this run gave away of this holder's features, by its own reckoning."""
-    if data.holding is None or not federation.collaborative:
+    if data.holding is None or not agreement.collaborative:
         return
     from vfgnn.model.leak_meter import meter
 
-    read = meter(federation, name, data.holding.x, steps=steps)
+    read = meter(agreement, name, data.holding.x, steps=steps)
     if read is not None:
         folder.note("leak_meter", {"revealed": read.revealed_dimensions, "rank": read.rank, "share": read.share})

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import Checkpoints, State, copied, part
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
@@ -81,15 +81,15 @@ class TrainedParty:
 
     def __init__(self, file: FederationFile, party: PartyFile) -> None:
         self.file, self.party = file, party
-        federation = file.federation("asked again")
-        self._end = end_step(federation)
+        agreement = file.agreement
+        self._end = end_step(agreement)
         self._kept = Checkpoints(
-            party.run_folder / "checkpoints", party=party.name, federation=federation.digest, scheduled=[self._end]
+            party.run_folder / "checkpoints", party=party.name, federation=agreement.digest, scheduled=[self._end]
         )
         _refuse_unfinished(party, self._kept, self._end)
         self._state = self._kept.load(self._end)
         self._held = hold(party.run_folder, party.name)
-        noised = party.data is not None and not federation.settings.privacy.off
+        noised = party.data is not None and not agreement.settings.privacy.off
         self._ledger: Ledger | None = None
         try:
             self._released = Released(party.run_folder, self._kept.run)
@@ -102,7 +102,7 @@ class TrainedParty:
         """Where settings alone say that nodes cannot be added to this model."""
         if self.file.alignment is None:
             raise ConfigError("new nodes need ids", expected="tables: [alignment] in the federation file")
-        refuse_unfit(self.file.federation("new nodes"))
+        refuse_unfit(self.file.agreement)
 
     def endpoint(self, purpose: str, *, standing: bool = False) -> Endpoint:
         """To meet the others with the same model."""
@@ -126,18 +126,18 @@ class TrainedParty:
         """
         now, state = trained, copied(self._state)
         if new_nodes:
-            if self.file.federation(run, now.nodes).collaborative:
+            if self.file.agreement_over(now.nodes).collaborative:
                 aligning.refuse_changed(self.party.run_folder, trained.data, trained.rows)
             now = trained.aligned_anew(self.file, channel)
-            state = now.extended(state, trained, self.file.federation(run, now.nodes))
-        federation = self.file.federation(run, now.nodes)
+            state = now.extended(state, trained, self.file.agreement_over(now.nodes))
+        agreement = self.file.agreement_over(now.nodes)
         if new_nodes:
             state = with_releases(state, self._released.of(now.ids))
-        own = contribution_of(self.party, federation, now.data, ledger=self._ledger)
-        made = make_role(federation, channel, own)
+        own = contribution_of(self.party, agreement, now.data, run=run, ledger=self._ledger)
+        made = make_role(agreement, channel, own)
         try:
             made.load(state)
-            carry_out(prediction(federation, new_nodes=new_nodes), made)
+            carry_out(prediction(agreement, new_nodes=new_nodes), made)
         finally:
             made.close()
             if self._ledger is not None and new_nodes:
@@ -197,13 +197,13 @@ class Nodes:
         rows = in_trained_order(self.rows, rows)
         return Nodes(aligning.over(file, self.data, rows, trained=True), nodes, rows)
 
-    def extended(self, state: State, trained: "Nodes", federation: Federation) -> State:
+    def extended(self, state: State, trained: "Nodes", agreement: Agreement) -> State:
         """A party's trained state over the nodes of now; only holders have anything that counts nodes."""
         if self.data.holding is None:
-            return over_more_nodes(state, torch.arange(0), federation)
+            return over_more_nodes(state, torch.arange(0), agreement)
         places = places_of(trained.rows, self.rows)
-        refuse_gone(federation, places)
-        return over_more_nodes(state, places, federation)
+        refuse_gone(agreement, places)
+        return over_more_nodes(state, places, agreement)
 
 
 def new_folder(run_folder: Path, kind: str) -> Path:

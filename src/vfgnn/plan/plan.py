@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.party.own_data import OwnData
 from vfgnn.plan.rehearsal import TIMED, WARM_UP, PaperNetwork, rehearse
 from vfgnn.plan.sizes import memory, sizes
@@ -34,16 +34,16 @@ class Plan:
 
 
 def make_plan(
-    federation: Federation, *, bandwidth_mbit_s: float, latency_ms: float, train_rows: int, val_rows: int
+    agreement: Agreement, *, bandwidth_mbit_s: float, latency_ms: float, train_rows: int, val_rows: int
 ) -> Plan:
     """Predict the cost of a run; row counts matter when only needed rows are published."""
-    columns = sum(holder.features for holder in federation.holders)
-    nodes = min(federation.nodes, max(1000, MAX_ENTRIES // max(columns, 1)))
-    scale = federation.nodes / nodes
+    columns = sum(holder.features for holder in agreement.holders)
+    nodes = min(agreement.nodes, max(1000, MAX_ENTRIES // max(columns, 1)))
+    scale = agreement.nodes / nodes
     network = PaperNetwork(bits_per_s=bandwidth_mbit_s * 1e6, latency_s=latency_ms / 1e3, scale=scale)
-    ticks, rounds = rehearse(federation, network, nodes, train_rows=train_rows, val_rows=val_rows)
+    ticks, rounds = rehearse(agreement, network, nodes, train_rows=train_rows, val_rows=val_rows)
     trained, frozen = _between(ticks[: WARM_UP + TIMED]), _between(ticks[WARM_UP + TIMED :])
-    size = sizes(training(federation), federation, train_rows, val_rows)
+    size = sizes(training(agreement), agreement, train_rows, val_rows)
     return Plan(
         bandwidth_mbit_s=bandwidth_mbit_s,
         latency_ms=latency_ms,
@@ -55,7 +55,7 @@ def make_plan(
         setup_s=max(0.0, ticks[0] - trained),
         seconds_per_epoch=trained,
         seconds_per_frozen_epoch=frozen,
-        memory=memory(federation),
+        memory=memory(agreement),
     )
 
 
@@ -63,11 +63,11 @@ def _between(ticks: Sequence[float]) -> float:
     return median(after - before for before, after in zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False))
 
 
-def row_counts(federation: Federation, data: OwnData) -> tuple[int, int]:
+def row_counts(agreement: Agreement, data: OwnData) -> tuple[int, int]:
     """Training and validation rows: the label holder knows them, the others take a tenth of the nodes for each."""
     if data.labels is not None:
         return len(data.labels.train), len(data.labels.val)
     if data.tables is not None and data.tables.labels is not None:
         split = data.tables.labels.split
         return int((split == 0).sum()), int((split == 1).sum())
-    return max(1, federation.nodes // 10), max(1, federation.nodes // 10)
+    return max(1, agreement.nodes // 10), max(1, agreement.nodes // 10)

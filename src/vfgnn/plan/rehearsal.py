@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.simulate import build
 from vfgnn.messages import Declared
@@ -71,14 +71,14 @@ class PaperNetwork(InMemoryNetwork):
 
 
 def rehearse(
-    federation: Federation, network: PaperNetwork, nodes: int, *, train_rows: int, val_rows: int
+    agreement: Agreement, network: PaperNetwork, nodes: int, *, train_rows: int, val_rows: int
 ) -> tuple[list[float], list[int]]:
     """When, and after how many rounds, the label holder ends each step."""
     epochs = 2 * (WARM_UP + TIMED)
-    joint = WARM_UP + TIMED if federation.settings.trained_joint_epochs else 0
-    settings = federation.settings.model_copy(update={"epochs": epochs, "patience": None, "joint_layer_epochs": joint})
-    holdings = [_made_up(federation, name, nodes) for name in federation.holder_names]
-    leader, ticks, rounds = federation.label_holder, list[float](), list[int]()
+    joint = WARM_UP + TIMED if agreement.settings.trained_joint_epochs else 0
+    settings = agreement.settings.model_copy(update={"epochs": epochs, "patience": None, "joint_layer_epochs": joint})
+    holdings = [_made_up(agreement, name, nodes) for name in agreement.holder_names]
+    leader, ticks, rounds = agreement.label_holder, list[float](), list[int]()
 
     def tick(_: object) -> None:
         clock = network.clocks[leader]
@@ -86,22 +86,22 @@ def rehearse(
         ticks.append(clock.now)
         rounds.append(clock.rounds)
 
-    order = sorted(range(len(holdings)), key=lambda i: federation.holder_names[i] != leader)  # `build` wants it first
+    order = sorted(range(len(holdings)), key=lambda i: agreement.holder_names[i] != leader)  # `build` wants it first
     parties = build(
         [holdings[i] for i in order],
-        _made_up_labels(nodes, federation.classes, train_rows, val_rows),
+        _made_up_labels(nodes, agreement.classes, train_rows, val_rows),
         settings.model_copy(update={"accept_h0_leak": True}),
         seed=0,
         on_epoch=tick,
         network=network,
-        names=[federation.holder_names[i] for i in order],
+        names=[agreement.holder_names[i] for i in order],
     )
     parties.train()
     return ticks, rounds
 
 
-def _made_up(federation: Federation, name: str, nodes: int) -> Holding:
-    shape = next(holder for holder in federation.holders if holder.name == name)
+def _made_up(agreement: Agreement, name: str, nodes: int) -> Holding:
+    shape = next(holder for holder in agreement.holders if holder.name == name)
     draw = torch.Generator().manual_seed(0)
     x = torch.rand(nodes, shape.features, generator=draw)
     x = torch.where(x < DENSITY, torch.ones_like(x) if shape.integer else x, torch.zeros_like(x))

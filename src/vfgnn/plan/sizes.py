@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from vfgnn.agreement import DEALER, SERVER, Federation
+from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.messages import total_bytes
 from vfgnn.program import Phase, Program, Repeated
 from vfgnn.split.steps import Moment, Rows
@@ -21,11 +21,11 @@ class Sizes:
     predict: int
 
 
-def sizes(program: Program[Moment], federation: Federation, train_rows: int, val_rows: int) -> Sizes:
+def sizes(program: Program[Moment], agreement: Agreement, train_rows: int, val_rows: int) -> Sizes:
     """Payload bytes on all links, from the program's table."""
-    rows = Rows.everything(federation.nodes)
-    if federation.settings.publish == "needed":
-        rows = Rows(torch.arange(train_rows), torch.arange(val_rows), federation.nodes)
+    rows = Rows.everything(agreement.nodes)
+    if agreement.settings.publish == "needed":
+        rows = Rows(torch.arange(train_rows), torch.arange(val_rows), agreement.nodes)
     moment = replace(program.largest, rows=rows)
     frozen = replace(moment, step=replace(moment.step, refresh=False, trains_joint=False))
     steps = [row for row in program.table if isinstance(row, Repeated)]
@@ -43,17 +43,17 @@ def _bytes(rows: Sequence[Phase[Moment] | Repeated[Moment]], moment: Moment) -> 
     return sum(total_bytes(phase.messages(moment)) for phase in phases if phase.when(moment))
 
 
-def memory(federation: Federation) -> dict[str, int]:
+def memory(agreement: Agreement) -> dict[str, int]:
     """Bytes that each party's matrices need at their largest, beside the program's own few hundred megabytes."""
-    n, d, word = federation.nodes, federation.settings.dim, 8
-    publishers = len(federation.publishers)
+    n, d, word = agreement.nodes, agreement.settings.dim, 8
+    publishers = len(agreement.publishers)
     needs = {SERVER: 4 * n * d * (3 * publishers + 3)}
-    columns = {holder.name: holder.features for holder in federation.holders}
+    columns = {holder.name: holder.features for holder in agreement.holders}
     everyone = sum(columns.values())
-    if federation.dealt:
+    if agreement.dealt:
         needs[DEALER] = word * (n * everyone + 2 * publishers * (n + everyone) * d)
     for name, own in columns.items():
-        masked = everyone - own if federation.dealt else 0  # E of every other holder, dense
-        joint = 12 * n * d if federation.collaborative else 3 * n * d  # Q, N, their copies, h0, shares, what is ahead
+        masked = everyone - own if agreement.dealt else 0  # E of every other holder, dense
+        joint = 12 * n * d if agreement.collaborative else 3 * n * d  # Q, N, their copies, h0, shares, what is ahead
         needs[name] = word * (n * (masked + 2 * own) + joint) + 4 * n * d * 6
     return needs

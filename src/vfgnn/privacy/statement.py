@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.calibration import Adjacency
 from vfgnn.privacy.ledger import ALL, Release, Unit, total_epsilon, worst
@@ -71,7 +71,7 @@ class Statement:
 
 
 def statement(
-    federation: Federation,
+    agreement: Agreement,
     *,
     spent: Iterable[Release] | None = None,
     edges: int | None = None,
@@ -83,7 +83,7 @@ def statement(
     `edges`: how many the holder has, by its own count; `labels`: whether it is the label holder;
     `rows`: its own mechanism, if it does not use the one that was agreed on.
     """
-    privacy, epochs = federation.settings.privacy, federation.settings.epochs
+    privacy, epochs = agreement.settings.privacy, agreement.settings.epochs
     trained = affordable_epochs(privacy, epochs)
     known = None if spent is None else list(spent)
     found: list[Guarantee] = []
@@ -93,18 +93,18 @@ def statement(
     together = [_line(one) for one in (rows, gradients) if one is not None] * planned_releases(trained)
     for what, mechanism in (("published rows", rows), ("gradients of z_L", gradients)):
         if mechanism is not None:
-            width = federation.settings.dim if what == "published rows" else federation.hidden_dim
+            width = agreement.settings.dim if what == "published rows" else agreement.hidden_dim
             found.append(_repeated(what, mechanism, privacy, planned_releases(trained), known, width, together))
     if privacy.edge_epsilon is not None:
-        found.append(_edges(privacy.edge_epsilon, privacy, federation.nodes, known, edges))
+        found.append(_edges(privacy.edge_epsilon, privacy, agreement.nodes, known, edges))
     if privacy.label_epsilon is not None and labels:
-        found.append(_labels(privacy.label_epsilon, privacy, federation.classes, known))
+        found.append(_labels(privacy.label_epsilon, privacy, agreement.classes, known))
     notes = []
     if trained < epochs:
         notes.append(
             f"training ends after {trained} of {epochs} epochs: there the budget of {privacy.budget_epsilon:g} ends"
         )
-    return Statement(tuple(found), not_covered(federation), tuple(notes))
+    return Statement(tuple(found), not_covered(agreement), tuple(notes))
 
 
 def _repeated(
@@ -186,12 +186,12 @@ def _labels(epsilon: float, privacy: Privacy, classes: int, spent: list[Release]
     )
 
 
-def not_covered(federation: Federation) -> tuple[str, ...]:
+def not_covered(agreement: Agreement) -> tuple[str, ...]:
     """What a curious party may learn beside all this."""
-    privacy, found = federation.settings.privacy, []
+    privacy, found = agreement.settings.privacy, []
     if privacy.row_epsilon is not None:
         found.append("a row is neither a node nor an edge: a node's features and edges act on its neighbours' rows too")
-    if federation.collaborative:
+    if agreement.collaborative:
         found.append("features, against the holders that see h0 (leak meter)")
         if privacy.row_epsilon is not None:
             found.append("rows and edges, against the holders that see h0: noise on rows is against the server")
@@ -203,7 +203,7 @@ def not_covered(federation: Federation) -> tuple[str, ...]:
         found.append(
             "labels" if privacy.gradient_epsilon is None else "labels, beyond what the noise on gradients hides"
         )
-    if federation.settings.publish == "needed":
+    if agreement.settings.publish == "needed":
         found.append("which nodes are labelled")
     found.append("that a node is there at all")
     return tuple(found)

@@ -18,7 +18,7 @@ from vfgnn.secure_gnn.program import (
     MATERIAL_CORRECTION,
     MATERIAL_SEED,
     ROW_COUNTS,
-    ServerlessFederation,
+    ServerlessAgreement,
     batch_size,
 )
 from vfgnn.split.dealer import Dealer
@@ -28,28 +28,28 @@ from vfgnn.split.steps import Moment, Rows, Step, steps
 class MaterialDealer(Dealer):
     """Computes the corrections of the next pass while the holders work on this one."""
 
-    federation: ServerlessFederation
+    agreement: ServerlessAgreement
 
-    def __init__(self, federation: ServerlessFederation, channel: Channel, own: Contribution) -> None:
-        super().__init__(federation, channel, own)
-        names = federation.holder_names
-        self._material = {name: randomness.derive_key(own.seed, "material", federation.run, name) for name in names}
-        self._corrections = Corrections(self._material, run=federation.run)
+    def __init__(self, agreement: ServerlessAgreement, channel: Channel, own: Contribution) -> None:
+        super().__init__(agreement, channel, own)
+        names = agreement.holder_names
+        self._material = {name: randomness.derive_key(own.seed, "material", own.run, name) for name in names}
+        self._corrections = Corrections(self._material, run=own.run)
         self._ahead: list[Future[list[torch.Tensor]]] = []
-        self._steps = {step.number: step for step in steps(federation)}
+        self._steps = {step.number: step for step in steps(agreement)}
 
     def set_up(self, moment: Moment) -> None:
         """How many rows there are, then seeds.
 
         Reveals: to each holder, randomness that only it and the dealer can expand.
         """
-        federation = self.federation
-        if federation.settings.publish == "needed":
-            train, val = self.channel.receive(federation.label_holder, ROW_COUNTS).tolist()
-            self.rows = Rows(torch.arange(train), torch.arange(val), federation.nodes)  # which ones it is not told
+        agreement = self.agreement
+        if agreement.settings.publish == "needed":
+            train, val = self.channel.receive(agreement.label_holder, ROW_COUNTS).tolist()
+            self.rows = Rows(torch.arange(train), torch.arange(val), agreement.nodes)  # which ones it is not told
         for name, seed in self._material.items():
             self.channel.send(name, MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
-        if federation.dealt:
+        if agreement.dealt:
             super().set_up(moment)
         self._prepare(self._forward(self._steps[0]))
 
@@ -75,13 +75,13 @@ class MaterialDealer(Dealer):
         self._deal()
 
     def _forward(self, step: Step) -> Iterator[Operation]:
-        return forward_operations(self.federation.widths, batch_size(step, self.rows))
+        return forward_operations(self.agreement.widths, batch_size(step, self.rows))
 
     def _backward(self) -> Iterator[Operation]:
-        return backward_operations(self.federation.widths, self.rows.train_count)
+        return backward_operations(self.agreement.widths, self.rows.train_count)
 
     def _everything(self) -> Iterator[Operation]:
-        return forward_operations(self.federation.widths, self.federation.nodes)
+        return forward_operations(self.agreement.widths, self.agreement.nodes)
 
     def _prepare(self, operations: Iterator[Operation]) -> None:
         """Compute the coming pass in the background; only one that is certain to come, so that all count alike."""
@@ -90,4 +90,4 @@ class MaterialDealer(Dealer):
     def _deal(self) -> None:
         for computed in self._ahead:
             (correction,) = computed.result()
-            self.channel.send(self.federation.corrected, MATERIAL_CORRECTION, correction)
+            self.channel.send(self.agreement.corrected, MATERIAL_CORRECTION, correction)

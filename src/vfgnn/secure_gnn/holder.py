@@ -25,7 +25,7 @@ from vfgnn.secure_gnn.program import (
     MATERIAL_CORRECTION,
     MATERIAL_SEED,
     SHARING_SEED,
-    ServerlessFederation,
+    ServerlessAgreement,
 )
 from vfgnn.split.holder import Holder
 from vfgnn.split.steps import Moment
@@ -45,12 +45,10 @@ class ChannelOpening:
 class PairSeeds:
     """Shares without messages: what i shares is uniform at all others, from a seed that i has given to each."""
 
-    def __init__(self, federation: ServerlessFederation, channel: Channel, seed: bytes) -> None:
+    def __init__(self, agreement: ServerlessAgreement, channel: Channel, run: str, seed: bytes) -> None:
         self._channel, self._me, self._count = channel, channel.party, 0
-        self._others = [name for name in federation.holder_names if name != self._me]
-        self._given = {
-            name: randomness.derive_key(seed, "sharing", federation.run, self._me, name) for name in self._others
-        }
+        self._others = [name for name in agreement.holder_names if name != self._me]
+        self._given = {name: randomness.derive_key(seed, "sharing", run, self._me, name) for name in self._others}
         self._got: dict[str, bytes] = {}
 
     def exchange(self) -> None:
@@ -78,20 +76,21 @@ class PairSeeds:
 class SecureHolder(Holder):
     """A holder whose rows go on as shares in the place of being published."""
 
-    federation: ServerlessFederation
+    agreement: ServerlessAgreement
 
-    def __init__(self, federation: ServerlessFederation, channel: Channel, own: HolderContribution) -> None:
-        super().__init__(federation, channel, own)
-        self._opening = ChannelOpening(channel, federation.holder_names)
-        self._seeds = PairSeeds(federation, channel, own.seed)
+    def __init__(self, agreement: ServerlessAgreement, channel: Channel, own: HolderContribution) -> None:
+        super().__init__(agreement, channel, own)
+        self._opening = ChannelOpening(channel, agreement.holder_names)
+        self._seeds = PairSeeds(agreement, channel, own.run, own.seed)
+        self._run = own.run
         self._arithmetic: Arithmetic | None = None
-        self._dropout = randomness.derive_key(own.seed, "dropout", federation.run)
+        self._dropout = randomness.derive_key(own.seed, "dropout", own.run)
         self._passes = 0
         self.network = SharedNetwork(
-            federation.widths,
-            holders=len(federation.holders),
+            agreement.widths,
+            holders=len(agreement.holders),
             seed=own.seed,
-            step=federation.step,
+            step=agreement.step,
         )
         self._best_shares: list[torch.Tensor] = []
         self._trained = 0  # so many rows of the last pass came first, with dropout
@@ -102,16 +101,16 @@ class SecureHolder(Holder):
         Reveals: to the other holders, the seeds of their shares; H_0.
         """
         self._agree()
-        me, federation = self.channel.party, self.federation
+        me, agreement = self.channel.party, self.agreement
         seed = bytes(self.channel.receive(DEALER, MATERIAL_SEED).tolist())
-        correct = (lambda: self.channel.receive(DEALER, MATERIAL_CORRECTION)) if me == federation.corrected else None
-        material = DealtMaterial(seed, run=federation.run, holder=me, next_correction=correct)
-        self._arithmetic = Arithmetic(self._opening, material, leads=me == federation.label_holder)
+        correct = (lambda: self.channel.receive(DEALER, MATERIAL_CORRECTION)) if me == agreement.corrected else None
+        material = DealtMaterial(seed, run=self._run, holder=me, next_correction=correct)
+        self._arithmetic = Arithmetic(self._opening, material, leads=me == agreement.label_holder)
         self._seeds.exchange()
         super().set_up(moment)
 
     def _agree(self) -> None:
-        self._dropout = bytes(self.channel.receive(self.federation.label_holder, DROPOUT_SEED).tolist())
+        self._dropout = bytes(self.channel.receive(self.agreement.label_holder, DROPOUT_SEED).tolist())
 
     @property
     def _on_shares(self) -> Arithmetic:
@@ -131,24 +130,24 @@ class SecureHolder(Holder):
         self._hand_in(logits)
 
     def _scaled(self, rows: torch.Tensor) -> torch.Tensor:
-        return rows / len(self.federation.holders) if self.federation.settings.combine == "mean" else rows
+        return rows / len(self.agreement.holders) if self.agreement.settings.combine == "mean" else rows
 
     def _combined(self, own_ring: torch.Tensor) -> torch.Tensor:
         """A share of the combined rows: all share theirs; a mean is their sum, and each has divided already."""
         me, shape = self.channel.party, tuple(own_ring.shape)
         shares = [
             self._seeds.share(own_ring) if name == me else self._seeds.receive(name, shape)
-            for name in self.federation.holder_names
+            for name in self.agreement.holder_names
         ]
         self._seeds.next()
-        return torch.cat(shares, dim=1) if self.federation.settings.combine == "concat" else reconstruct(shares)
+        return torch.cat(shares, dim=1) if self.agreement.settings.combine == "concat" else reconstruct(shares)
 
     def _keeps(self, rows: int) -> Iterator[torch.Tensor]:
         """Dropout for the rows that train, as whole numbers; the same at all holders, for they add up shares."""
-        factor, trained = int(self.federation.dropout_factor), self._trained
-        stream = Stream(self._dropout, self.federation.run, "dropout", self._passes)
+        factor, trained = int(self.agreement.dropout_factor), self._trained
+        stream = Stream(self._dropout, self._run, "dropout", self._passes)
         self._passes += 1
-        for width in self.federation.widths[:-1]:
+        for width in self.agreement.widths[:-1]:
             kept = torch.ones(rows, width, dtype=torch.int64)
             kept[:trained] = factor * (stream.words(trained, width) % factor == 0)
             yield kept
@@ -158,27 +157,27 @@ class SecureHolder(Holder):
 
         Reveals: the logits to the label holder.
         """
-        federation = self.federation
-        to = (federation.label_holder,)
-        return reveal(self.channel, logits_share, holders=federation.holder_names, to=to, name=LOGITS_SHARE)
+        agreement = self.agreement
+        to = (agreement.label_holder,)
+        return reveal(self.channel, logits_share, holders=agreement.holder_names, to=to, name=LOGITS_SHARE)
 
     def _gradient(self, moment: Moment) -> torch.Tensor:
         """Reveals: to each holder, the gradient of its own rows (shares fresh from a product, as the logits')."""
-        holders, me, dim = self.federation.holder_names, self.channel.party, self.federation.settings.dim
+        holders, me, dim = self.agreement.holder_names, self.channel.party, self.agreement.settings.dim
         share = self.network.backward(self._on_shares, self._shared_gradient(moment))
-        wide = self.federation.settings.combine == "concat"
+        wide = self.agreement.settings.combine == "concat"
         split = torch.split(share, dim, dim=1) if wide else [share] * len(holders)
         parts = dict(zip(holders, split, strict=True))
         opened: list[torch.Tensor] = []
         for name in (*(name for name in holders if name != me), me):  # its own last: by then all others' are under way
             part = parts[name].contiguous()
             opened = reveal(self.channel, part, holders=holders, to=(name,), name=GRADIENT_SHARE)
-        return self._scaled(INPUT_GRADIENT.decode(opened[0])).to(self.federation.settings.dtype)
+        return self._scaled(INPUT_GRADIENT.decode(opened[0])).to(self.agreement.settings.dtype)
 
     def _shared_gradient(self, moment: Moment) -> torch.Tensor:
         """A share of dL/dlogits of the training rows."""
-        shape = (moment.rows.train_count, self.federation.classes)
-        share = self._seeds.receive(self.federation.label_holder, shape)
+        shape = (moment.rows.train_count, self.agreement.classes)
+        share = self._seeds.receive(self.agreement.label_holder, shape)
         self._seeds.next()
         return share
 

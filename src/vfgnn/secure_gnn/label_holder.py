@@ -12,7 +12,7 @@ from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.secure_gnn.holder import SecureHolder
 from vfgnn.secure_gnn.network import LOGITS, LOGITS_GRADIENT
-from vfgnn.secure_gnn.program import DROPOUT_SEED, ROW_COUNTS, ServerlessFederation
+from vfgnn.secure_gnn.program import DROPOUT_SEED, ROW_COUNTS, ServerlessAgreement
 from vfgnn.split.label_holder import LabelHolder
 from vfgnn.split.steps import Moment
 
@@ -31,8 +31,8 @@ class OpenedLogits(OutputLayer):
 class SecureLabelHolder(SecureHolder, LabelHolder):
     """The label holder: the only one that sees logits."""
 
-    def __init__(self, federation: ServerlessFederation, channel: Channel, own: HolderContribution) -> None:
-        super().__init__(federation, channel, own)
+    def __init__(self, agreement: ServerlessAgreement, channel: Channel, own: HolderContribution) -> None:
+        super().__init__(agreement, channel, own)
         self._logits: torch.Tensor | None = None
         self._logits_gradient: torch.Tensor | None = None
 
@@ -41,17 +41,17 @@ class SecureLabelHolder(SecureHolder, LabelHolder):
 
     def _agree(self) -> None:
         """Reveals: to the other holders, what dropout keeps; to the dealer, how many rows train and validate."""
-        federation = self.federation
-        if federation.settings.publish == "needed":
+        agreement = self.agreement
+        if agreement.settings.publish == "needed":
             counts = torch.tensor([len(self._labels.train), len(self._labels.val)])
             self.channel.send(DEALER, ROW_COUNTS, counts)
-        for name in federation.row_readers:
+        for name in agreement.row_readers:
             self.channel.send(name, DROPOUT_SEED, torch.tensor(list(self._dropout), dtype=torch.uint8))
 
     def _hand_in(self, logits_share: torch.Tensor) -> list[torch.Tensor]:
         """Nothing leaves: the others' shares come here."""
         opened = super()._hand_in(logits_share)
-        self._logits = LOGITS.decode(opened[0]).to(self.federation.settings.dtype)
+        self._logits = LOGITS.decode(opened[0]).to(self.agreement.settings.dtype)
         return opened
 
     def _opened(self) -> torch.Tensor:

@@ -18,7 +18,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from vfgnn.agreement import DEALER, Federation
+from vfgnn.agreement import DEALER, Agreement
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.mpc.shared import Operation
 from vfgnn.program import Phase, Program
@@ -37,7 +37,7 @@ LOGITS_SHARE = Kind("logits_share", "the logits, from the sum of all shares")
 GRADIENT_SHARE = Kind("gradient_share", "the gradient of its own rows, from the sum of all shares")
 
 
-class ServerlessFederation(Federation):
+class ServerlessAgreement(Agreement):
     """A federation whose holders do the server's part themselves, on shares."""
 
     layer_rate: Positive = 0.3  # of the layers' SGD; momentum is the joint layer's, and decay everybody's
@@ -89,14 +89,14 @@ class ServerlessFederation(Federation):
         return self.holder_names[-1]
 
 
-def training(federation: ServerlessFederation) -> Program[Moment]:
+def training(agreement: ServerlessAgreement) -> Program[Moment]:
     """From setup to the predictions with the best epoch's weights."""
-    known = split.training(federation)
+    known = split.training(agreement)
     messages: dict[str, Callable[[Moment], list[Declared]]] = {
-        "setup": lambda _: setup_messages(federation),
-        "forward": partial(forward_messages, federation),
-        "backward": partial(backward_messages, federation),
-        "predict": lambda _: _layers(federation, federation.nodes),
+        "setup": lambda _: setup_messages(agreement),
+        "forward": partial(forward_messages, agreement),
+        "backward": partial(backward_messages, agreement),
+        "predict": lambda _: _layers(agreement, agreement.nodes),
     }
 
     def changed(phase: Phase[Moment]) -> Phase[Moment]:
@@ -114,44 +114,44 @@ def batch_size(step: Step, rows: Rows) -> int:
     return rows.train_count * (not step.last) + rows.val_count * step.evaluates
 
 
-def setup_messages(federation: ServerlessFederation) -> list[Declared]:
+def setup_messages(agreement: ServerlessAgreement) -> list[Declared]:
     """Before step 0."""
-    label_holder, holders = federation.label_holder, federation.holder_names
+    label_holder, holders = agreement.label_holder, agreement.holder_names
     messages: list[Declared] = []
-    if federation.settings.publish == "needed":
+    if agreement.settings.publish == "needed":
         messages.append(Declared(ROW_COUNTS, label_holder, DEALER, WORD, (2,)))
-    messages += [Declared(DROPOUT_SEED, label_holder, reader, *SEED) for reader in federation.row_readers]
+    messages += [Declared(DROPOUT_SEED, label_holder, reader, *SEED) for reader in agreement.row_readers]
     messages += [Declared(MATERIAL_SEED, DEALER, holder, *SEED) for holder in holders]
     pairs = [(one, other) for one in holders for other in holders if one != other]
     messages += [Declared(SHARING_SEED, one, other, *SEED) for one, other in pairs]
-    return messages + split.setup_messages(federation)
+    return messages + split.setup_messages(agreement)
 
 
-def forward_messages(federation: ServerlessFederation, moment: Moment) -> list[Declared]:
+def forward_messages(agreement: ServerlessAgreement, moment: Moment) -> list[Declared]:
     """From the holders' rows, as shares, to the logits."""
-    return _layers(federation, batch_size(moment.step, moment.rows))
+    return _layers(agreement, batch_size(moment.step, moment.rows))
 
 
-def backward_messages(federation: ServerlessFederation, moment: Moment) -> list[Declared]:
+def backward_messages(agreement: ServerlessAgreement, moment: Moment) -> list[Declared]:
     """From the loss back to each holder."""
     count = moment.rows.train_count
-    holders, shape = federation.holder_names, (count, federation.settings.dim)
-    messages = _operations(federation, backward_operations(federation.widths, count))
+    holders, shape = agreement.holder_names, (count, agreement.settings.dim)
+    messages = _operations(agreement, backward_operations(agreement.widths, count))
     pairs = [(one, other) for one in holders for other in holders if one != other]
     return messages + [Declared(GRADIENT_SHARE, one, other, WORD, shape) for one, other in pairs]
 
 
-def _layers(federation: ServerlessFederation, rows: int) -> list[Declared]:
-    logits, label_holder = (rows, federation.classes), federation.label_holder
-    messages = _operations(federation, forward_operations(federation.widths, rows))
-    return messages + [Declared(LOGITS_SHARE, name, label_holder, WORD, logits) for name in federation.row_readers]
+def _layers(agreement: ServerlessAgreement, rows: int) -> list[Declared]:
+    logits, label_holder = (rows, agreement.classes), agreement.label_holder
+    messages = _operations(agreement, forward_operations(agreement.widths, rows))
+    return messages + [Declared(LOGITS_SHARE, name, label_holder, WORD, logits) for name in agreement.row_readers]
 
 
-def _operations(federation: ServerlessFederation, operations: Iterable[Operation]) -> list[Declared]:
+def _operations(agreement: ServerlessAgreement, operations: Iterable[Operation]) -> list[Declared]:
     """The dealer's correction of each operation, and what is opened in it among all holders."""
-    holders, messages = federation.holder_names, []
+    holders, messages = agreement.holder_names, []
     for operation in operations:
-        messages.append(Declared(MATERIAL_CORRECTION, DEALER, federation.corrected, WORD, operation.correction))
+        messages.append(Declared(MATERIAL_CORRECTION, DEALER, agreement.corrected, WORD, operation.correction))
         for shape in operation.opened:
             pairs = [(one, other) for one in holders for other in holders if one != other]
             messages += [Declared(MASKED_SHARE, one, other, WORD, shape) for one, other in pairs]

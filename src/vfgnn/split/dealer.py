@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import torch
 
 from vfgnn import randomness
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State
 from vfgnn.contribution import Contribution
@@ -27,13 +27,13 @@ class Dealer:
 
     result = None  # it learns nothing
 
-    def __init__(self, federation: Federation, channel: Channel, own: Contribution) -> None:
-        self.federation, self.channel = federation, channel
-        self.rows = Rows.everything(federation.nodes)
-        names, columns = federation.holder_names, {k.name: k.features for k in federation.feature_holders}
-        self._seeds = {name: randomness.derive_key(own.seed, "dealer", federation.run, name) for name in names}
-        masks = {name: Masks(seed, run=federation.run, holder=name) for name, seed in self._seeds.items()}
-        self._dealt = Dealt(masks, columns, federation.nodes, federation.settings.dim)
+    def __init__(self, agreement: Agreement, channel: Channel, own: Contribution) -> None:
+        self.agreement, self.channel = agreement, channel
+        self.rows = Rows.everything(agreement.nodes)
+        names, columns = agreement.holder_names, {k.name: k.features for k in agreement.feature_holders}
+        self._seeds = {name: randomness.derive_key(own.seed, "dealer", own.run, name) for name in names}
+        masks = {name: Masks(seed, run=own.run, holder=name) for name, seed in self._seeds.items()}
+        self._dealt = Dealt(masks, columns, agreement.nodes, agreement.settings.dim)
         self._refreshes = 0
         self._worker = ThreadPoolExecutor(1)
         self._next: Future[Corrections] | None = None
@@ -50,7 +50,7 @@ class Dealer:
         """
         for name, seed in self._seeds.items():
             self.channel.send(name, DEALER_SEED, torch.tensor(list(seed), dtype=torch.uint8))
-        for name in self._receivers(self.federation.holder_names):
+        for name in self._receivers(self.agreement.holder_names):
             self.channel.send(name, CORRECTION_FORWARD, self._dealt.correction(name, "forward", 0))
         self._compute_ahead()
 
@@ -69,13 +69,13 @@ class Dealer:
         self._refreshes += 1
         corrections = self._next.result()
         self._compute_ahead()
-        for name in self._receivers(self.federation.publishers):
+        for name in self._receivers(self.agreement.publishers):
             self.channel.send(name, CORRECTION_BACKWARD, corrections[name, "backward"])
             self.channel.send(name, CORRECTION_FORWARD, corrections[name, "forward"])
 
     def _compute_ahead(self) -> None:
         """One refresh ahead, and never one that the schedule does not have."""
-        more = self._refreshes < self.federation.settings.trained_joint_epochs
+        more = self._refreshes < self.agreement.settings.trained_joint_epochs
         self._next = self._worker.submit(self._compute, self._refreshes + 1) if more else None
 
     def wait(self) -> None:
@@ -88,17 +88,17 @@ class Dealer:
         return {
             (name, direction): self._dealt.correction(name, direction, counter)
             for direction in directions
-            for name in self._receivers(self.federation.publishers)
+            for name in self._receivers(self.agreement.publishers)
         }
 
     def _receivers(self, names: tuple[str, ...]) -> list[str]:
         """Those who multiply with somebody else's features."""
-        owners = {holder.name for holder in self.federation.feature_holders}
+        owners = {holder.name for holder in self.agreement.feature_holders}
         return [name for name in names if owners - {name}]
 
     def decide(self, moment: Moment) -> bool:
         """Hear the label holder's word; whether it was the last."""
-        return Decision.decode(self.channel.receive(self.federation.label_holder, CONTROL)).stop
+        return Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL)).stop
 
     def state(self) -> State:
         """How many refreshes it has dealt for; masks are drawn anew with every start."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from vfgnn import randomness
-from vfgnn.agreement import SERVER, Federation
+from vfgnn.agreement import SERVER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.data.holdings import Holding
@@ -37,32 +37,32 @@ class Holder:
 
     result: Result | None = None  # the label holder's business
 
-    def __init__(self, federation: Federation, channel: Channel, own: HolderContribution) -> None:
+    def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
         holding, seed, mechanism = own.holding, own.seed, own.mechanism
-        self.federation, self.channel = federation, channel
-        self.rows = Rows.everything(federation.nodes)
+        self.agreement, self.channel = agreement, channel
+        self.rows = Rows.everything(agreement.nodes)
         self._device = own.device
-        self._publishes = channel.party in federation.publishers
+        self._publishes = channel.party in agreement.publishers
         self._sampling = randomness.generator(seed, "sampled neighbours")
-        settings = federation.settings
+        settings = agreement.settings
         self.publisher = Publisher(
             settings.privacy,
             epochs=settings.epochs,
-            run=federation.run,
+            run=own.run,
             seed=seed,
             ledger=own.ledger or Ledger(),
             rows=mechanism and own_row_mechanism(mechanism, settings.privacy, settings.epochs, settings.dim),
         )
         # From here on the true edges are nowhere: all that is computed follows from the noised ones.
         # By what is declared, not by what is there: that a list is empty must not show either.
-        declared = next(holder for holder in federation.holders if holder.name == channel.party)
+        declared = next(holder for holder in agreement.holders if holder.name == channel.party)
         if declared.edges and settings.privacy.edge_epsilon is not None:
             holding = _with_noised_edges(holding, self.publisher)
         self._edge_index, self._rank = holding.edge_index, holding.rank
         self._pair_counts: dict[str, int] = {}
         self._union: torch.Tensor | None = None
         with randomness.initialising(seed):
-            self.joint, self.features = self._initial_embedding(holding, seed)
+            self.joint, self.features = self._initial_embedding(holding, own.run, seed)
             modules: list[nn.Module] = [self.features] if isinstance(self.features, nn.Module) else []
             self.gnn = LocalGnn(settings, own.gnn)
             modules += [self.gnn] if self._publishes else []
@@ -82,9 +82,9 @@ class Holder:
         """All rows, until the label holder has announced which ones train and validate."""
         return Moment(self.rows, pair_counts=self._pair_counts)
 
-    def _initial_embedding(self, holding: Holding, seed: bytes) -> tuple[JointLayer | None, InitialEmbedding]:
-        settings = self.federation.settings
-        if not self.federation.collaborative:
+    def _initial_embedding(self, holding: Holding, run: str, seed: bytes) -> tuple[JointLayer | None, InitialEmbedding]:
+        settings = self.agreement.settings
+        if not self.agreement.collaborative:
             by_rows = settings.batch_rows is not None
             return None, IndividualEmbedding(holding, settings.dim, settings.dtype, self._device, by_rows=by_rows)
         if holding.local:
@@ -93,8 +93,8 @@ class Holder:
                 expected="initial_embedding = individual",
                 hint="in the joint layer a row that only one holder knows would give the weights away",
             )
-        refuse_leak(self.federation, self.channel.party, holding.x)
-        layer = JointLayer(self.federation, self.channel, holding.x, seed=seed, device=self._device)
+        refuse_leak(self.agreement, self.channel.party, holding.x)
+        layer = JointLayer(self.agreement, self.channel, holding.x, run=run, seed=seed, device=self._device)
         return layer, CollaborativeEmbedding(layer.momentum, settings.dtype)
 
     def set_up(self, moment: Moment) -> None:
@@ -125,7 +125,7 @@ class Holder:
 
     def _edge_peers(self) -> tuple[list[str], list[str]]:
         """Who gets this holder's noised edges, and whose it gets."""
-        me, links = self.channel.party, self.federation.edge_links
+        me, links = self.channel.party, self.agreement.edge_links
         return [reader for owner, reader in links if owner == me], [owner for owner, reader in links if reader == me]
 
     def exchange_edges(self, moment: Moment) -> None:
@@ -142,11 +142,11 @@ class Holder:
     def _use_union(self, pairs: torch.Tensor) -> None:
         """Aggregate over everybody's noised edges from now on."""
         self._union, union = pairs, input_perturbation.edges_of(pairs)
-        self._graph = LocalGraph(union, self.federation.nodes, self.federation.settings, self._device)
+        self._graph = LocalGraph(union, self.agreement.nodes, self.agreement.settings, self._device)
         self._around = []
 
     def _checked(self, pairs: torch.Tensor, owner: str) -> torch.Tensor:
-        last = input_perturbation.pair_count(self.federation.nodes) - 1
+        last = input_perturbation.pair_count(self.agreement.nodes) - 1
         if len(pairs) and (int(pairs.min()) < 0 or int(pairs.max()) > last):
             raise ProtocolError(
                 "a pair of nodes that does not exist", expected=f"numbers from 0 to {last}", where=f"edges of {owner}"
@@ -154,8 +154,8 @@ class Holder:
         return pairs
 
     def _learn_rows(self) -> None:
-        if self._publishes and self.federation.settings.publish == "needed":
-            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, ROW_ROLES))
+        if self._publishes and self.agreement.settings.publish == "needed":
+            self.rows = Rows.from_roles(self.channel.receive(self.agreement.label_holder, ROW_ROLES))
 
     def refresh(self, moment: Moment) -> None:
         """h0 anew, with the other holders. Reveals: h0 to the holders with edges."""
@@ -177,7 +177,7 @@ class Holder:
         noised = self.publisher.rows(self._published.detach(), moment.rows.classes(step), step.number)
         self._publish(noised, moment)
         if self.publisher.noises_rows:
-            numbers = torch.arange(self.federation.nodes) if rows is None else rows
+            numbers = torch.arange(self.agreement.nodes) if rows is None else rows
             self._released = {"rows": numbers.cpu(), "noised": noised.cpu()}
 
     def _publish(self, rows: torch.Tensor, moment: Moment | None) -> None:
@@ -194,16 +194,16 @@ class Holder:
 
     def _local_embeddings(self, rows: torch.Tensor | None, around: list[Neighbourhood]) -> torch.Tensor:
         h_local = self.gnn.over(self.features.rows(around[0].nodes), around)
-        if self.federation.settings.combine != "confidence":
+        if self.agreement.settings.combine != "confidence":
             return h_local
         degree = self._graph.degree[: len(h_local)] if rows is None else self._graph.degree[rows]
-        weight = confidence_weight(degree, self.federation.settings.confidence_degree)
+        weight = confidence_weight(degree, self.agreement.settings.confidence_degree)
         return h_local * weight.to(h_local.dtype)[:, None]
 
     def _neighbourhoods(self, rows: torch.Tensor | None, step: Step | None) -> list[Neighbourhood]:
         """Computed once for each set of rows, unless neighbours are sampled anew in each step."""
         if rows is None and self._local:
-            rows = torch.arange(self.federation.nodes)
+            rows = torch.arange(self.agreement.nodes)
         rows = None if rows is None else rows.to(self._device)
         if step is not None and self._graph.sampled:
             return self._graph.around(rows, self._sampling)
@@ -216,7 +216,7 @@ class Holder:
 
     def decide(self, moment: Moment) -> bool:
         """Hear the label holder's word; whether it was the last."""
-        decision = Decision.decode(self.channel.receive(self.federation.label_holder, CONTROL))
+        decision = Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL))
         if decision.improved:
             self.keep_best()
         return decision.stop
@@ -255,7 +255,7 @@ class Holder:
         Reveals: h0 of all nodes to the holders with edges, once more.
         """
         self._begin_jointly()
-        if self.federation.settings.trained_joint_epochs:
+        if self.agreement.settings.trained_joint_epochs:
             self.refresh(moment)
 
     def predict(self, moment: Moment) -> None:

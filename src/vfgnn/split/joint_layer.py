@@ -16,7 +16,7 @@ from concurrent.futures import Future
 import torch
 
 from vfgnn import randomness
-from vfgnn.agreement import DEALER, Federation
+from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, nest, part
 from vfgnn.data.holdings import SPARSE_BELOW
@@ -51,15 +51,15 @@ WEIGHT_BOUND = 16.0  # of a share of W_0: Glorot's bound is far below
 H0 = FixedPoint(H0_BITS, H0_BOUND)
 
 
-def draw_weight_share(federation: Federation, seed: bytes) -> dict[str, torch.Tensor]:
+def draw_weight_share(agreement: Agreement, seed: bytes) -> dict[str, torch.Tensor]:
     """One holder's share of W_0, by feature holder; W_0 is the sum of all holders' shares, and nobody knows it.
 
     Glorot's bound scaled by 1/sqrt(I), so that the sum has Glorot's variance.
     """
-    dim, columns = federation.settings.dim, sum(holder.features for holder in federation.holders)
-    bound = math.sqrt(6 / (columns + dim)) / math.sqrt(len(federation.holders))
+    dim, columns = agreement.settings.dim, sum(holder.features for holder in agreement.holders)
+    bound = math.sqrt(6 / (columns + dim)) / math.sqrt(len(agreement.holders))
     stream = Stream(seed, "share of W_0")
-    return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in federation.feature_holders}
+    return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in agreement.feature_holders}
 
 
 def ring_matrix(words: torch.Tensor, device: torch.device) -> Matrix:
@@ -77,23 +77,24 @@ class JointLayer:
     """One holder's side of the joint layer."""
 
     def __init__(
-        self, federation: Federation, channel: Channel, x: torch.Tensor, *, seed: bytes, device: torch.device
+        self, agreement: Agreement, channel: Channel, x: torch.Tensor, *, run: str, seed: bytes, device: torch.device
     ) -> None:
-        self._federation, self._channel, self.device, self._seed = federation, channel, device, seed
-        settings = federation.settings
-        self._bits = {holder.name: feature_bits(integer=holder.integer) for holder in federation.feature_holders}
+        self._agreement, self._channel, self.device = agreement, channel, device
+        self._run, self._seed = run, seed
+        settings = agreement.settings
+        self._bits = {holder.name: feature_bits(integer=holder.integer) for holder in agreement.feature_holders}
         me = channel.party
         features = FixedPoint(self._bits.get(me, 0), settings.feature_bound)
         self._x_ring = features.encode(x, f"the features of {me}")
         self._updates = {
             owner: FixedPoint(update_bits(bits), settings.update_bound) for owner, bits in self._bits.items()
         }
-        self.reveals = me in federation.publishers
+        self.reveals = me in agreement.publishers
         self._first: torch.Tensor | None = None  # H_0
-        nodes, dim = federation.nodes, settings.dim
+        nodes, dim = agreement.nodes, settings.dim
         q = torch.zeros((nodes, dim) if self.reveals else (0, 0), dtype=torch.float64, device=device)
         self.momentum = SharedMomentum(q, settings)
-        self._weight_share = draw_weight_share(federation, seed)
+        self._weight_share = draw_weight_share(agreement, seed)
         self._products: PrivateProducts | None = None
         self._zeros: ZeroSharing | None = None
         self._refreshes = 0
@@ -103,7 +104,7 @@ class JointLayer:
 
         Reveals: H_0 to the holders with edges.
         """
-        federation = self._federation
+        agreement = self._agreement
         products = self._products = self._set_up_products()
         blocks = {
             owner: FixedPoint(weight_bits(self._bits[owner]), WEIGHT_BOUND).encode(
@@ -112,7 +113,7 @@ class JointLayer:
             for owner, share in self._weight_share.items()
         }
         kinds = JOINT_WEIGHTS, CORRECTION_FORWARD
-        share = products.forward(blocks, kinds=kinds, senders=federation.holder_names, counter=0)
+        share = products.forward(blocks, kinds=kinds, senders=agreement.holder_names, counter=0)
         self._prepare_next(products)
         self._first = self._reveal(share)
         return None if self._first is None else self._first.clone()
@@ -126,11 +127,11 @@ class JointLayer:
         if products is None:
             raise RuntimeError("initialise() comes first")
         self._refreshes += 1
-        senders, counter = self._federation.publishers, self._refreshes
+        senders, counter = self._agreement.publishers, self._refreshes
         kinds = JOINT_UPDATE, CORRECTION_BACKWARD
         blocks = products.backward(self._encoded_updates(), kinds=kinds, senders=senders, counter=counter)
         # Without masks P_k is all at k: nobody else has a share of it to send.
-        with_shares = senders if self._federation.dealt else ()
+        with_shares = senders if self._agreement.dealt else ()
         kinds = JOINT_PRODUCT, CORRECTION_FORWARD
         share = products.forward(blocks, kinds=kinds, senders=with_shares, counter=counter)
         self._prepare_next(products)
@@ -165,19 +166,19 @@ class JointLayer:
 
     def _set_up_products(self) -> PrivateProducts:
         """Seeds from the dealer and for each pair, then the masked features."""
-        federation, channel, me = self._federation, self._channel, self._channel.party
+        agreement, channel, me = self._agreement, self._channel, self._channel.party
         masks, pair_seeds = None, dict[str, bytes]()
-        if federation.dealt:
+        if agreement.dealt:
             seed = bytes(channel.receive(DEALER, DEALER_SEED).tolist())
-            masks = Masks(seed, run=federation.run, holder=me)
+            masks = Masks(seed, run=self._run, holder=me)
             pair_seeds = self._exchange_pair_seeds()
-        self._zeros = ZeroSharing(me, federation.holder_names, pair_seeds)
-        columns = {holder.name: holder.features for holder in federation.feature_holders}
+        self._zeros = ZeroSharing(me, agreement.holder_names, pair_seeds)
+        columns = {holder.name: holder.features for holder in agreement.feature_holders}
         products = PrivateProducts(
             channel,
-            Shape(federation.nodes, federation.settings.dim, columns),
+            Shape(agreement.nodes, agreement.settings.dim, columns),
             ring_matrix(self._x_ring, self.device) if me in columns else None,
-            holders=federation.holder_names,
+            holders=agreement.holder_names,
             masks=masks,
             device=self.device,
         )
@@ -186,12 +187,12 @@ class JointLayer:
 
     def _exchange_pair_seeds(self) -> dict[str, bytes]:
         """One fresh seed for each pair of holders, if there are three or more; the earlier one draws it."""
-        names, me = self._federation.holder_names, self._channel.party
+        names, me = self._agreement.holder_names, self._channel.party
         seeds = dict[str, bytes]()
         if len(names) < 3:
             return seeds
         for other in names[names.index(me) + 1 :]:
-            seeds[other] = randomness.derive_key(self._seed, "pair", self._federation.run, other)
+            seeds[other] = randomness.derive_key(self._seed, "pair", self._run, other)
             self._channel.send(other, PAIR_SEED, torch.tensor(list(seeds[other]), dtype=torch.uint8))
         for other in names[: names.index(me)]:
             seeds[other] = bytes(self._channel.receive(other, PAIR_SEED).tolist())
@@ -209,19 +210,19 @@ class JointLayer:
 
     def _prepare_next(self, products: PrivateProducts) -> None:
         """Let the next refresh's masks and E V be computed while this step goes on."""
-        if self._refreshes < self._federation.settings.trained_joint_epochs:
+        if self._refreshes < self._agreement.settings.trained_joint_epochs:
             for direction in ("backward", "forward"):
-                products.prepare(direction, self._refreshes + 1, self._federation.publishers)
+                products.prepare(direction, self._refreshes + 1, self._agreement.publishers)
 
     def _reveal(self, share: torch.Tensor) -> torch.Tensor | None:
         """Sum of all holders' shares at the holders with edges, as float64.
 
         Reveals: the sum, to the holders with edges. A share alone tells nothing: it is hidden by a sharing of zero.
         """
-        federation, me = self._federation, self._channel.party
+        agreement, me = self._agreement, self._channel.party
         if self._zeros is not None:
             share = self._zeros.hide(share, self._refreshes)
-        opened = reveal(self._channel, share, holders=federation.holder_names, to=federation.publishers, name=H0_SHARE)
+        opened = reveal(self._channel, share, holders=agreement.holder_names, to=agreement.publishers, name=H0_SHARE)
         if not opened:
             return None
         h0 = H0.decode(opened[0])

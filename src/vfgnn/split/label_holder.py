@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 
 from vfgnn import randomness
-from vfgnn.agreement import SERVER, Federation
+from vfgnn.agreement import SERVER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.model.cg3_labels import OutputLayer
@@ -31,15 +31,15 @@ from vfgnn.split.steps import TRAIN, VAL, Moment, Rows, Step
 class LabelHolder(Holder):
     """The holder whose labels the federation learns to predict."""
 
-    def __init__(self, federation: Federation, channel: Channel, own: HolderContribution) -> None:
-        super().__init__(federation, channel, own)
+    def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
+        super().__init__(agreement, channel, own)
         self._labels, self._on_epoch = own.known_labels, own.on_epoch
         with randomness.initialising(randomness.derive_key(own.seed, "output layer")):
             self.output = self._make_output().to(self._device)
-        self._output_optimiser = LocalOptimiser(self.output.parameters(), federation.settings)
+        self._output_optimiser = LocalOptimiser(self.output.parameters(), agreement.settings)
         self._history: list[EpochMetrics] = []
-        self._task = NodeClassification(federation.settings, federation.classes, noised=True)
-        self._choice = EpochChoice(patience=federation.settings.patience)
+        self._task = NodeClassification(agreement.settings, agreement.classes, noised=True)
+        self._choice = EpochChoice(patience=agreement.settings.patience)
         self._val_accuracy: float | None = None
         self._best_output: dict[str, torch.Tensor] = {}
         self._z: torch.Tensor | None = None
@@ -47,8 +47,8 @@ class LabelHolder(Holder):
         self._loss = 0.0  # of the epoch so far
 
     def _make_output(self) -> OutputLayer:
-        federation = self.federation
-        return OutputLayer(federation.settings, federation.hidden_dim, federation.classes)
+        agreement = self.agreement
+        return OutputLayer(agreement.settings, agreement.hidden_dim, agreement.classes)
 
     def _hidden(self) -> torch.Tensor:
         """z_L of the training rows."""
@@ -88,11 +88,11 @@ class LabelHolder(Holder):
 
     def _learn_rows(self) -> None:
         """Reveals: the rows that train and validate, to the server and the publishing holders (`needed` only)."""
-        if self.federation.settings.publish == "all":
+        if self.agreement.settings.publish == "all":
             return
-        roles = torch.zeros(self.federation.nodes, dtype=torch.uint8)
+        roles = torch.zeros(self.agreement.nodes, dtype=torch.uint8)
         roles[self._labels.train], roles[self._labels.val] = TRAIN, VAL
-        for reader in self.federation.row_readers:
+        for reader in self.agreement.row_readers:
             self.channel.send(reader, ROW_ROLES, roles)
         self.rows = Rows.from_roles(roles)
 
@@ -124,7 +124,7 @@ class LabelHolder(Holder):
         self._val_accuracy = found.accuracy
         if decision.stop:
             self._note(step, loss=None)
-        for party in self.federation.others:
+        for party in self.agreement.others:
             self.channel.send(party, CONTROL, decision.encode())
         if decision.improved:
             self.keep_best()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.checkpoint import State
 from vfgnn.errors import CheckpointRefused, ConfigError
 
@@ -17,16 +17,16 @@ REFRESHES = ("joint/refreshes", "refreshes")  # a holder's and the dealer's
 OUTDATED = ("features/h0", "best/")  # of the nodes that there were
 
 
-def over_more_nodes(state: State, places: torch.Tensor, federation: Federation) -> State:
+def over_more_nodes(state: State, places: torch.Tensor, agreement: Agreement) -> State:
     """The same state where trained node i stands at `places[i]` of the federation's nodes of now."""
     moved = {name: tensor for name, tensor in state.items() if not name.startswith(OUTDATED)}
     for name in BY_NODE:
         if name in moved and len(moved[name]):
-            moved[name] = _scattered(moved[name], places, federation.nodes)
+            moved[name] = _scattered(moved[name], places, agreement.nodes)
     for name in REFRESHES:
         if name in moved:
             # Masks are drawn anew with each start, so any number will do; after the last but one nobody works ahead.
-            moved[name] = torch.tensor(max(0, federation.settings.trained_joint_epochs - 1))
+            moved[name] = torch.tensor(max(0, agreement.settings.trained_joint_epochs - 1))
     if "best_release/rows" in moved:
         moved |= _released(places[moved["best_release/rows"]], moved["best_release/noised"])
     return moved
@@ -75,9 +75,9 @@ def in_trained_order(trained: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
     return torch.cat([trained[places_of(trained, now) >= 0], now[places_of(now, trained) < 0]])
 
 
-def refuse_unfit(federation: Federation) -> None:
+def refuse_unfit(agreement: Agreement) -> None:
     """Settings with which no node can be added are refused at all parties, before anything is sent."""
-    privacy = federation.settings.privacy
+    privacy = agreement.settings.privacy
     if privacy.edge_epsilon is not None:
         raise ConfigError(
             "new nodes cannot be predicted where edges are noised",
@@ -92,10 +92,10 @@ def refuse_unfit(federation: Federation) -> None:
         )
 
 
-def refuse_gone(federation: Federation, places: torch.Tensor) -> None:
+def refuse_gone(agreement: Agreement, places: torch.Tensor) -> None:
     """At a holder, before anything is computed."""
     gone = int((places < 0).sum())
-    if gone and federation.collaborative:
+    if gone and agreement.collaborative:
         raise CheckpointRefused(
             "trained nodes are no longer common to all holders",
             expected="all of them, and new ones",

@@ -17,7 +17,7 @@ from functools import partial
 
 import torch
 
-from vfgnn.agreement import DEALER, SERVER, Federation
+from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.program import BYTE, Phase, Program, Repeated
@@ -43,74 +43,74 @@ HIDDEN_GRADIENT = Kind("hidden_gradient", "dL/dz_L of the training rows, from wh
 LOCAL_GRADIENT = Kind("local_gradient", "the gradient of its own published rows")
 
 
-def training(federation: Federation) -> Program[Moment]:
+def training(agreement: Agreement) -> Program[Moment]:
     """From setup to the predictions with the best epoch's weights."""
-    edges = (Phase("edges", "exchange_edges", partial(edge_messages, federation)),)
-    forward, backward = partial(forward_messages, federation), partial(backward_messages, federation)
+    edges = (Phase("edges", "exchange_edges", partial(edge_messages, agreement)),)
+    forward, backward = partial(forward_messages, agreement), partial(backward_messages, agreement)
     steps = Repeated(
-        partial(moments, federation),
+        partial(moments, agreement),
         (
-            Phase("refresh", "refresh", lambda _: joint_refresh(federation), when=lambda moment: moment.step.refresh),
+            Phase("refresh", "refresh", lambda _: joint_refresh(agreement), when=lambda moment: moment.step.refresh),
             Phase("forward", "forward", forward),
-            Phase("decide", "decide", lambda _: control(federation), when=lambda moment: moment.step.evaluates),
+            Phase("decide", "decide", lambda _: control(agreement), when=lambda moment: moment.step.evaluates),
             Phase("backward", "backward", backward, when=lambda moment: not moment.step.last),
         ),
     )
     table = (
-        Phase("setup", "set_up", lambda _: setup_messages(federation)),
-        *(edges if federation.edge_links else ()),
+        Phase("setup", "set_up", lambda _: setup_messages(agreement)),
+        *(edges if agreement.edge_links else ()),
         steps,
         Phase("choice", "restore_best", lambda _: []),
-        Phase("predict", "predict", lambda _: predict_messages(federation)),
+        Phase("predict", "predict", lambda _: predict_messages(agreement)),
     )
-    return Program("training", federation.parties, federation.label_holder, table, largest(federation))
+    return Program("training", agreement.parties, agreement.label_holder, table, largest(agreement))
 
 
-def prediction(federation: Federation, *, new_nodes: bool) -> Program[Moment]:
+def prediction(agreement: Agreement, *, new_nodes: bool) -> Program[Moment]:
     """All nodes, with the weights that training left; `new_nodes`: some of them were not there in training."""
-    table: tuple[Phase[Moment], ...] = (Phase("predict", "predict", lambda _: predict_messages(federation)),)
-    if new_nodes and federation.collaborative:
-        table = (Phase("new nodes", "embed_anew", lambda _: new_node_messages(federation)), *table)
-    return Program("prediction", federation.parties, federation.label_holder, table, largest(federation))
+    table: tuple[Phase[Moment], ...] = (Phase("predict", "predict", lambda _: predict_messages(agreement)),)
+    if new_nodes and agreement.collaborative:
+        table = (Phase("new nodes", "embed_anew", lambda _: new_node_messages(agreement)), *table)
+    return Program("prediction", agreement.parties, agreement.label_holder, table, largest(agreement))
 
 
-def largest(federation: Federation) -> Moment:
+def largest(agreement: Agreement) -> Moment:
     """Row roles are not known yet, so each message counts with all rows: an upper bound."""
-    step = Step(1, refresh=federation.collaborative, trains_joint=True, evaluates=True, last=False)
-    longest = dict.fromkeys(federation.holder_names, federation.settings.privacy.noised_edge_bound)
-    return Moment(Rows.everything(federation.nodes), step, longest)
+    step = Step(1, refresh=agreement.collaborative, trains_joint=True, evaluates=True, last=False)
+    longest = dict.fromkeys(agreement.holder_names, agreement.settings.privacy.noised_edge_bound)
+    return Moment(Rows.everything(agreement.nodes), step, longest)
 
 
-def setup_messages(federation: Federation) -> list[Declared]:
+def setup_messages(agreement: Agreement) -> list[Declared]:
     """Before step 0."""
     roles: list[Declared] = []
-    if federation.settings.publish == "needed":
+    if agreement.settings.publish == "needed":
         roles = [
-            Declared(ROW_ROLES, federation.label_holder, reader, torch.uint8, (federation.nodes,))
-            for reader in federation.row_readers
+            Declared(ROW_ROLES, agreement.label_holder, reader, torch.uint8, (agreement.nodes,))
+            for reader in agreement.row_readers
         ]
-    counts = [Declared(PAIR_COUNT, owner, reader, WORD, (1,)) for owner, reader in federation.edge_links]
-    return roles + counts + (joint_setup(federation) if federation.collaborative else [])
+    counts = [Declared(PAIR_COUNT, owner, reader, WORD, (1,)) for owner, reader in agreement.edge_links]
+    return roles + counts + (joint_setup(agreement) if agreement.collaborative else [])
 
 
-def edge_messages(federation: Federation, moment: Moment) -> list[Declared]:
+def edge_messages(agreement: Agreement, moment: Moment) -> list[Declared]:
     """Noised edge lists, as long as their owners said; a party knows the counts that concern it."""
-    bound, counts = federation.settings.privacy.noised_edge_bound, moment.pair_counts
+    bound, counts = agreement.settings.privacy.noised_edge_bound, moment.pair_counts
     for name, count in counts.items():
         if not 0 <= count <= bound:
             raise ProtocolError("a noised edge list of no possible length", expected=f"0 to {bound}", where=name)
     return [
         Declared(NOISED_EDGES, owner, reader, WORD, (counts[owner],))
-        for owner, reader in federation.edge_links
+        for owner, reader in agreement.edge_links
         if owner in counts
     ]
 
 
-def forward_messages(federation: Federation, moment: Moment) -> list[Declared]:
+def forward_messages(agreement: Agreement, moment: Moment) -> list[Declared]:
     """From the holders' rows to z_L."""
-    label_holder, dtype, width = federation.label_holder, federation.settings.dtype, federation.hidden_dim
+    label_holder, dtype, width = agreement.label_holder, agreement.settings.dtype, agreement.hidden_dim
     step, rows = moment.step, moment.rows
-    messages = _published(federation, rows.published_count(step))
+    messages = _published(agreement, rows.published_count(step))
     if not step.last:
         messages.append(Declared(HIDDEN, SERVER, label_holder, dtype, (rows.train_count, width)))
     if step.evaluates:
@@ -118,104 +118,104 @@ def forward_messages(federation: Federation, moment: Moment) -> list[Declared]:
     return messages
 
 
-def control(federation: Federation) -> list[Declared]:
+def control(agreement: Agreement) -> list[Declared]:
     """The label holder's decision."""
-    return [Declared(CONTROL, federation.label_holder, party, *BYTE) for party in federation.others]
+    return [Declared(CONTROL, agreement.label_holder, party, *BYTE) for party in agreement.others]
 
 
-def backward_messages(federation: Federation, moment: Moment) -> list[Declared]:
+def backward_messages(agreement: Agreement, moment: Moment) -> list[Declared]:
     """From the loss back to each holder."""
-    label_holder, dtype, count = federation.label_holder, federation.settings.dtype, moment.rows.train_count
-    local = (count, federation.settings.dim)
+    label_holder, dtype, count = agreement.label_holder, agreement.settings.dtype, moment.rows.train_count
+    local = (count, agreement.settings.dim)
     return [
-        Declared(HIDDEN_GRADIENT, label_holder, SERVER, dtype, (count, federation.hidden_dim)),
-        *(Declared(LOCAL_GRADIENT, SERVER, holder, dtype, local) for holder in federation.publishers),
+        Declared(HIDDEN_GRADIENT, label_holder, SERVER, dtype, (count, agreement.hidden_dim)),
+        *(Declared(LOCAL_GRADIENT, SERVER, holder, dtype, local) for holder in agreement.publishers),
     ]
 
 
-def predict_messages(federation: Federation) -> list[Declared]:
+def predict_messages(agreement: Agreement) -> list[Declared]:
     """All nodes, once."""
-    shape = (federation.nodes, federation.hidden_dim)
-    hidden = Declared(HIDDEN_EVALUATED, SERVER, federation.label_holder, federation.settings.dtype, shape)
-    return [*_published(federation, federation.nodes), hidden]
+    shape = (agreement.nodes, agreement.hidden_dim)
+    hidden = Declared(HIDDEN_EVALUATED, SERVER, agreement.label_holder, agreement.settings.dtype, shape)
+    return [*_published(agreement, agreement.nodes), hidden]
 
 
-def new_node_messages(federation: Federation) -> list[Declared]:
+def new_node_messages(agreement: Agreement) -> list[Declared]:
     """h0 of all nodes, some of them new, from the trained shared weights."""
-    refresh = joint_refresh(federation) if federation.settings.trained_joint_epochs else []
-    return joint_setup(federation) + refresh
+    refresh = joint_refresh(agreement) if agreement.settings.trained_joint_epochs else []
+    return joint_setup(agreement) + refresh
 
 
-def _published(federation: Federation, rows: int) -> list[Declared]:
-    shape, dtype = (rows, federation.settings.dim), federation.settings.dtype
-    return [Declared(LOCAL_EMBEDDINGS, holder, SERVER, dtype, shape) for holder in federation.publishers]
+def _published(agreement: Agreement, rows: int) -> list[Declared]:
+    shape, dtype = (rows, agreement.settings.dim), agreement.settings.dtype
+    return [Declared(LOCAL_EMBEDDINGS, holder, SERVER, dtype, shape) for holder in agreement.publishers]
 
 
-def joint_setup(federation: Federation) -> list[Declared]:
+def joint_setup(agreement: Agreement) -> list[Declared]:
     """Seeds and masked features, then the first product and its reveal (joint_layer.py, Setup)."""
-    holders = federation.holder_names
+    holders = agreement.holder_names
     messages: list[Declared] = []
-    if federation.dealt:
+    if agreement.dealt:
         messages += [Declared(DEALER_SEED, DEALER, holder, *SEED) for holder in holders]
         if len(holders) > 2:
             pairs = [(one, other) for i, one in enumerate(holders) for other in holders[i + 1 :]]
             messages += [Declared(PAIR_SEED, one, other, *SEED) for one, other in pairs]
         messages += [
-            Declared(MASKED_FEATURES, owner.name, other, WORD, (federation.nodes, owner.features))
-            for owner in federation.feature_holders
+            Declared(MASKED_FEATURES, owner.name, other, WORD, (agreement.nodes, owner.features))
+            for owner in agreement.feature_holders
             for other in holders
             if other != owner.name
         ]
-    messages += _to_owners(federation, JOINT_WEIGHTS, holders)
-    return messages + _corrections(federation, holders, backward=False) + _h0_reveal(federation)
+    messages += _to_owners(agreement, JOINT_WEIGHTS, holders)
+    return messages + _corrections(agreement, holders, backward=False) + _h0_reveal(agreement)
 
 
-def joint_refresh(federation: Federation) -> list[Declared]:
+def joint_refresh(agreement: Agreement) -> list[Declared]:
     """h0 computed anew (joint_layer.py, Refresh); none in individual mode."""
-    if not federation.collaborative:
+    if not agreement.collaborative:
         return []
-    senders, dim = federation.publishers, federation.settings.dim
+    senders, dim = agreement.publishers, agreement.settings.dim
     messages = [
-        Declared(JOINT_UPDATE, sender, owner.name, WORD, (federation.nodes, dim))
-        for owner in federation.feature_holders
+        Declared(JOINT_UPDATE, sender, owner.name, WORD, (agreement.nodes, dim))
+        for owner in agreement.feature_holders
         for sender in senders
         if sender != owner.name
     ]
-    if federation.dealt:
-        messages += _to_owners(federation, JOINT_PRODUCT, senders)
-    return messages + _corrections(federation, senders, backward=True) + _h0_reveal(federation)
+    if agreement.dealt:
+        messages += _to_owners(agreement, JOINT_PRODUCT, senders)
+    return messages + _corrections(agreement, senders, backward=True) + _h0_reveal(agreement)
 
 
-def _to_owners(federation: Federation, kind: Kind, senders: tuple[str, ...]) -> list[Declared]:
+def _to_owners(agreement: Agreement, kind: Kind, senders: tuple[str, ...]) -> list[Declared]:
     """A matrix that meets X_k, from each sender to each k."""
     return [
-        Declared(kind, sender, owner.name, WORD, (owner.features, federation.settings.dim))
-        for owner in federation.feature_holders
+        Declared(kind, sender, owner.name, WORD, (owner.features, agreement.settings.dim))
+        for owner in agreement.feature_holders
         for sender in senders
         if sender != owner.name
     ]
 
 
-def _corrections(federation: Federation, receivers: tuple[str, ...], *, backward: bool) -> list[Declared]:
+def _corrections(agreement: Agreement, receivers: tuple[str, ...], *, backward: bool) -> list[Declared]:
     """From the dealer, to whoever multiplies with somebody else's features."""
-    if not federation.dealt:
+    if not agreement.dealt:
         return []
-    messages, dim = [], federation.settings.dim
+    messages, dim = [], agreement.settings.dim
     for receiver in receivers:
-        columns = sum(owner.features for owner in federation.feature_holders if owner.name != receiver)
+        columns = sum(owner.features for owner in agreement.feature_holders if owner.name != receiver)
         if not columns:
             continue
         if backward:
             messages.append(Declared(CORRECTION_BACKWARD, DEALER, receiver, WORD, (columns, dim)))
-        messages.append(Declared(CORRECTION_FORWARD, DEALER, receiver, WORD, (federation.nodes, dim)))
+        messages.append(Declared(CORRECTION_FORWARD, DEALER, receiver, WORD, (agreement.nodes, dim)))
     return messages
 
 
-def _h0_reveal(federation: Federation) -> list[Declared]:
-    shape = (federation.nodes, federation.settings.dim)
+def _h0_reveal(agreement: Agreement) -> list[Declared]:
+    shape = (agreement.nodes, agreement.settings.dim)
     return [
         Declared(H0_SHARE, sender, receiver, WORD, shape)
-        for receiver in federation.publishers
-        for sender in federation.holder_names
+        for receiver in agreement.publishers
+        for sender in agreement.holder_names
         if sender != receiver
     ]

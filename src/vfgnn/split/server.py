@@ -8,7 +8,7 @@ never relays a message between holders.
 import torch
 
 from vfgnn import randomness
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import State, copied, nest, part
 from vfgnn.contribution import Contribution
@@ -32,15 +32,15 @@ class Server:
 
     result = None  # it learns no prediction
 
-    def __init__(self, federation: Federation, channel: Channel, own: Contribution) -> None:
-        self.federation, self.channel = federation, channel
-        self.rows = Rows.everything(federation.nodes)
+    def __init__(self, agreement: Agreement, channel: Channel, own: Contribution) -> None:
+        self.agreement, self.channel = agreement, channel
+        self.rows = Rows.everything(agreement.nodes)
         self._device = own.device
         self._dropout = randomness.generator(own.seed, "dropout")
         with randomness.initialising(own.seed):
-            network = ServerNetwork(federation.settings, len(federation.publishers), own.combine)
+            network = ServerNetwork(agreement.settings, len(agreement.publishers), own.combine)
         self.network = network.to(self._device)
-        self._optimiser = LocalOptimiser(self.network.parameters(), federation.settings)
+        self._optimiser = LocalOptimiser(self.network.parameters(), agreement.settings)
         self._best: dict[str, torch.Tensor] = {}
         self._average = self._make_average()
         self._best_average: State = {}
@@ -48,9 +48,9 @@ class Server:
         self._kept: list[torch.Tensor] = []
 
     def _make_average(self) -> ReleaseAverage | None:
-        settings = self.federation.settings
+        settings = self.agreement.settings
         memory = settings.privacy.average_releases
-        shape = (len(self.federation.publishers), self.federation.nodes, settings.dim)
+        shape = (len(self.agreement.publishers), self.agreement.nodes, settings.dim)
         return ReleaseAverage(memory, shape, settings.dtype, self._device) if memory else None
 
     @property
@@ -60,8 +60,8 @@ class Server:
 
     def set_up(self, moment: Moment) -> None:
         """Hear which rows train and which validate."""
-        if self.federation.settings.publish == "needed":
-            self.rows = Rows.from_roles(self.channel.receive(self.federation.label_holder, ROW_ROLES))
+        if self.agreement.settings.publish == "needed":
+            self.rows = Rows.from_roles(self.channel.receive(self.agreement.label_holder, ROW_ROLES))
 
     def forward(self, moment: Moment) -> None:
         """CG2 with dropout for the training rows, without it for the validation rows.
@@ -72,28 +72,28 @@ class Server:
         rows = self._receive_rows()  # [holders, rows, d]
         if self._average is not None:
             numbers = moment.rows.published(step)
-            rows = self._average.add(torch.arange(self.federation.nodes) if numbers is None else numbers, rows)
+            rows = self._average.add(torch.arange(self.agreement.nodes) if numbers is None else numbers, rows)
         if not step.last:
             self._received = rows[:, :train_count]
             self._kept = self.network.draw_dropout(train_count, self._dropout)
             with torch.no_grad():
                 z = self.network(self._received, self._kept)
-            self.channel.send(self.federation.label_holder, HIDDEN, z)
+            self.channel.send(self.agreement.label_holder, HIDDEN, z)
         if step.evaluates:
             self._send_evaluated(rows[:, rows.shape[1] - moment.rows.val_count :])
 
     def _receive_rows(self) -> torch.Tensor:
-        holders = self.federation.publishers
+        holders = self.agreement.publishers
         return torch.stack([self.channel.receive(holder, LOCAL_EMBEDDINGS).to(self._device) for holder in holders])
 
     def _send_evaluated(self, rows: torch.Tensor) -> None:
         with torch.no_grad():
             z = self.network(rows, [])
-        self.channel.send(self.federation.label_holder, HIDDEN_EVALUATED, z)
+        self.channel.send(self.agreement.label_holder, HIDDEN_EVALUATED, z)
 
     def decide(self, moment: Moment) -> bool:
         """Hear the label holder's word; whether it was the last."""
-        decision = Decision.decode(self.channel.receive(self.federation.label_holder, CONTROL))
+        decision = Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL))
         if decision.improved:
             self.keep_best()
         return decision.stop
@@ -103,7 +103,7 @@ class Server:
 
         Reveals: to each holder, the gradient of its own rows.
         """
-        gradient = self.channel.receive(self.federation.label_holder, HIDDEN_GRADIENT).to(self._device)
+        gradient = self.channel.receive(self.agreement.label_holder, HIDDEN_GRADIENT).to(self._device)
         if self._received is None:
             return
         # With `publish = "all"` few rows have a gradient: only these are worth remembering, so they are computed again.
@@ -112,7 +112,7 @@ class Server:
         z = self.network(received, [kept[rows.cpu()] for kept in self._kept])
         self._optimiser.descend(z, gradient[rows])
         reached = torch.zeros_like(received) if received.grad is None else received.grad
-        for i, holder in enumerate(self.federation.publishers):
+        for i, holder in enumerate(self.agreement.publishers):
             own = torch.zeros_like(self._received[i])
             own[rows] = reached[i]
             self.channel.send(holder, LOCAL_GRADIENT, own)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from vfgnn import randomness
-from vfgnn.agreement import Federation
+from vfgnn.agreement import Agreement
 from vfgnn.errors import ConfigError
 from vfgnn.privacy.ledger import ALL, OTHER
 from vfgnn.privacy.ledger import TRAIN as TRAINING
@@ -121,9 +121,9 @@ class Moment:
         return self.step.closes
 
 
-def trained_epochs(federation: Federation) -> int:
+def trained_epochs(agreement: Agreement) -> int:
     """As many as the settings ask for and the privacy budget allows."""
-    settings = federation.settings
+    settings = agreement.settings
     epochs = affordable_epochs(settings.privacy, settings.epochs)
     if epochs < 1:
         raise ConfigError(
@@ -135,10 +135,10 @@ def trained_epochs(federation: Federation) -> int:
     return epochs
 
 
-def steps(federation: Federation) -> Iterator[Step]:
+def steps(agreement: Agreement) -> Iterator[Step]:
     """Steps 0 .. epochs. Step t works with the weights after t updates, and evaluates them before it moves them."""
-    settings, epochs = federation.settings, trained_epochs(federation)
-    joint = min(settings.trained_joint_epochs, epochs) if federation.collaborative else 0
+    settings, epochs = agreement.settings, trained_epochs(agreement)
+    joint = min(settings.trained_joint_epochs, epochs) if agreement.collaborative else 0
     for t in range(epochs + 1):
         last = t == epochs
         yield Step(
@@ -150,21 +150,21 @@ def steps(federation: Federation) -> Iterator[Step]:
         )
 
 
-def moments(federation: Federation, known: Moment, begin: int) -> Iterator[Moment]:
+def moments(agreement: Agreement, known: Moment, begin: int) -> Iterator[Moment]:
     """Every batch of every step from `begin` on."""
-    for step in steps(federation):
+    for step in steps(agreement):
         if step.number >= begin:
-            yield from batches(federation, replace(known, step=step))
+            yield from batches(agreement, replace(known, step=step))
 
 
-def batches(federation: Federation, whole: Moment) -> Iterator[Moment]:
+def batches(agreement: Agreement, whole: Moment) -> Iterator[Moment]:
     """A step cut into batches of training rows, with the rows that each needs; one, if `batch_rows` says nothing else.
 
     The order is drawn from public values, anew in each epoch and the same after a restart, so nobody sends it. h0 is
     refreshed and the weights are evaluated in the first batch. Who does not know the rows (the dealer, a holder that
     publishes nothing) takes part in the refresh alone, and never hears how many batches there are.
     """
-    size, step, train = federation.settings.batch_rows, whole.step, whole.rows.train
+    size, step, train = agreement.settings.batch_rows, whole.step, whole.rows.train
     if size is None or train is None or step.last or len(train) <= size:
         yield whole
         return
@@ -184,19 +184,19 @@ def batches(federation: Federation, whole: Moment) -> Iterator[Moment]:
         yield replace(whole, step=batch, rows=replace(whole.rows, train=part))
 
 
-def end_step(federation: Federation) -> int:
+def end_step(agreement: Agreement) -> int:
     """The number after the last step: the state that a party ends with."""
-    return trained_epochs(federation) + 1
+    return trained_epochs(agreement) + 1
 
 
-def checkpoint_steps(federation: Federation, every: int) -> list[int]:
+def checkpoint_steps(agreement: Agreement, every: int) -> list[int]:
     """The steps at whose beginning every party writes its state, about `every` steps apart.
 
     Only right after an evaluation: all have then heard the label holder, so nobody is ahead by more than one of them.
     """
     chosen, evaluated = [0], False
-    for step in steps(federation):
+    for step in steps(agreement):
         if evaluated and step.number - chosen[-1] >= every:
             chosen.append(step.number)
         evaluated = step.evaluates
-    return [*chosen, end_step(federation)]
+    return [*chosen, end_step(agreement)]

@@ -34,7 +34,7 @@ class ServingParty:
     def __init__(self, file: FederationFile, party: PartyFile, *, log_json: bool = False) -> None:
         self.file, self.party = file, party
         torch.set_num_threads(party.threads or torch.get_num_threads())
-        self.federation = file.federation("serving")
+        self.agreement = file.agreement
         self.model = TrainedParty(file, party)
         try:
             self.model.load()  # what cannot be read is refused before the service begins
@@ -102,7 +102,7 @@ class ServingParty:
 
     def _call(self, channel: Channel, *, new_nodes: bool = False) -> bool:
         """Ask for the next pass, or wait until one is asked for; whether nodes are aligned anew."""
-        program = calling(self.federation.parties, self.federation.label_holder)
+        program = calling(self.agreement.parties, self.agreement.label_holder)
         follower = Follower(channel, program, new_nodes=new_nodes)
         carry_out(program, follower)
         return follower.new_nodes
