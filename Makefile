@@ -21,11 +21,11 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint
-	$(BIN)/pytest
+test: lint  # in two workers, a file at a time: its tests share the federation that they train; the long files come first
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test-all: lint
-	$(BIN)/pytest -m ''
+test-all: test  # then the slow ones, one after another: some of them measure time
+	$(BIN)/pytest -m slow
 
 soak: setup  # VFGNN_SOAK minutes of load on a federation that serves, then 200 kills of one that trains: under two hours
 	VFGNN_SOAK=60 $(BIN)/pytest tests/e2e/test_serve_soak.py

@@ -1,8 +1,18 @@
-"""Small graphs that tests share."""
+"""Small graphs that tests share, and what keeps two workers (`pytest -n 2`) apart."""
 
 import pytest
 import torch
 from torch_geometric.data import Data
+
+from vfgnn.run import loopback
+
+
+def pytest_configure(config):
+    """A worker has ports of its own: a federation's are free until its parties start, and while one is killed."""
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        number = int(worker["workerid"].removeprefix("gw"))
+        loopback.PORTS = loopback.PORTS[number :: worker["workercount"]]
 
 
 def random_graph(*, nodes=40, features=12, classes=3, edges=70, seed=0, integer=False):

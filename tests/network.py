@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -74,6 +75,15 @@ class Party:
         peers = dict.fromkeys((self.peer, *also), Capacity(WINDOW, 2**26, frozenset({H0_SHARE, CONTROL})))
         self.network = Network(endpoint(local, name, **changes), peers, on_event=self._hear)
         self.thread = threading.Thread(target=self._live, name=name)
+
+    def begin(self):
+        """Start; its port takes calls when this returns. Looks without a call, which the party would have to answer."""
+        self.thread.start()
+        port = int(self.network._endpoint.party.listen.split(":")[1])
+        deadline = time.monotonic() + 20
+        while f":{port:04X} 00000000:0000 0A " not in Path("/proc/net/tcp").read_text():  # 0A: listening
+            assert self.thread.is_alive() and time.monotonic() < deadline, self.error
+            time.sleep(0.01)
 
     def _hear(self, event, /, **fields):
         self.events.append((event, fields))

@@ -181,8 +181,7 @@ def test_a_thousand_random_byte_strings(local):
     """Most are no TLS at all; some begin like it. The port answers a good caller afterwards."""
     rng = random.Random(0)
     listener = Party(local, "A", lambda network, peer: network.get("B"))
-    listener.thread.start()
-    time.sleep(0.3)
+    listener.begin()
     for number in range(1000):
         content = rng.randbytes(rng.randrange(1, 200))
         if number % 3 == 0:
@@ -199,8 +198,7 @@ def test_a_thousand_random_byte_strings(local):
 def test_random_bytes_inside_tls_are_refused_too(local):
     rng = random.Random(1)
     listener = Party(local, "A", lambda network, peer: network.get("B"))
-    listener.thread.start()
-    time.sleep(0.3)
+    listener.begin()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.load_cert_chain(local.folder / "B" / "B.certificate.pem", local.folder / "B" / "B.key.pem")
@@ -227,8 +225,7 @@ def test_two_hundred_connections_at_once(local, monkeypatch):
         network.get("B")
 
     listener = Party(local, "A", late)
-    listener.thread.start()
-    time.sleep(0.3)
+    listener.begin()
     idle = [socket.create_connection(("127.0.0.1", port_of(local)), timeout=5) for _ in range(200)]
     caller = Party(local, "B", lambda network, peer: network.put(declare("B", "A", words(3)), words(3)))
     run = (caller, listener)

@@ -25,8 +25,7 @@ def local(tmp_path):
 def waiting(local, name, **changes):
     """A party that waits in `vfgnn run` for the others: here with a link to a party that never comes."""
     party = Party(local, name, also=[peer for peer in ("A", "B", "server") if peer != name], **changes)
-    party.thread.start()
-    time.sleep(0.3)
+    party.begin()
     try:
         yield party
     finally:

@@ -200,8 +200,7 @@ def raw_client(local, *, certificate=True, version=ssl.TLSVersion.TLSv1_3):
 @pytest.fixture
 def listening(local):
     listener = Party(local, "A")
-    listener.thread.start()
-    time.sleep(0.3)
+    listener.begin()
     yield listener
     listener.thread.join(20)
 
