@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from vfgnn.run import loopback
+from vfgnn.lab import local_files
 
 
 def pytest_configure(config):
@@ -12,7 +12,7 @@ def pytest_configure(config):
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         number = int(worker["workerid"].removeprefix("gw"))
-        loopback.PORTS = loopback.PORTS[number :: worker["workercount"]]
+        local_files.PORTS = local_files.PORTS[number :: worker["workercount"]]
 
 
 def random_graph(*, nodes=40, features=12, classes=3, edges=70, seed=0, integer=False):

@@ -11,18 +11,21 @@ wait for a restarted peer go back to the step that all have.
 import hashlib
 import json
 from collections.abc import Container, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Self, get_args, get_origin, get_type_hints
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from vfgnn.agreement import Agreement
 from vfgnn.errors import CheckpointRefused
 from vfgnn.writing import remove_unfinished, write_whole
 
 State = dict[str, torch.Tensor]
 KEPT = 2  # in memory, and of the scheduled ones on disk: parties are never further apart than one of them
-FORMAT = "vfgnn checkpoint 2"
+FORMAT = "vfgnn checkpoint 2"  # 2: states are typed (RoleState)
 HINT = "move the file away to go on from an earlier step, or restore it"
 
 
@@ -39,6 +42,62 @@ def part(state: Mapping[str, torch.Tensor], prefix: str) -> State:
 def copied(state: Mapping[str, torch.Tensor]) -> State:
     """Tensors that nobody else will change."""
     return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in state.items()}
+
+
+class RoleState:
+    """Base of what roles keep: dataclasses whose fields are tensors, numbers, tensors by name, or such dataclasses.
+
+    None is left out of the file, and comes back as None.
+    """
+
+    def to_tensors(self) -> State:
+        """For a checkpoint."""
+        flat: State = {}
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            if isinstance(value, RoleState):
+                flat |= nest(one.name, value.to_tensors())
+            elif isinstance(value, dict):
+                flat |= nest(one.name, value)
+            elif isinstance(value, torch.Tensor):
+                flat[one.name] = value
+            elif value is not None:
+                flat[one.name] = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.int64)
+        return flat
+
+    @classmethod
+    def from_tensors(cls, state: Mapping[str, torch.Tensor]) -> Self:
+        """From a checkpoint."""
+        hints = get_type_hints(cls)
+        return cls(**{one.name: _field(hints[one.name], one.name, state) for one in fields(cls)})  # type: ignore[arg-type]
+
+    def over(self, places: torch.Tensor, agreement: Agreement) -> Self:
+        """For a prediction over other nodes: trained node i stands at `places[i]` of those that are agreed on now."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # never its content
+
+
+def _field(hint: object, name: str, state: Mapping[str, torch.Tensor]) -> object:
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)] if type(None) in get_args(hint) else [hint]
+    kind, inner = kinds[0], part(state, name)
+    if isinstance(kind, type) and issubclass(kind, RoleState):
+        return kind.from_tensors(inner) if inner else None
+    if get_origin(kind) is dict:
+        return inner
+    if name not in state:
+        if kinds == [hint]:
+            raise CheckpointRefused("a checkpoint that lacks something", expected=name, hint=HINT)
+        return None
+    return state[name] if kind is torch.Tensor else kind(state[name].item())  # type: ignore[operator]
+
+
+def scattered(by_node: torch.Tensor, places: torch.Tensor, nodes: int) -> torch.Tensor:
+    """Rows of trained nodes at their places of now; 0 at new nodes."""
+    spread = torch.zeros(nodes, *by_node.shape[1:], dtype=by_node.dtype)
+    spread[places] = by_node
+    return spread
 
 
 class Checkpoints:

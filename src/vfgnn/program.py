@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 
 from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import State
+from vfgnn.checkpoint import RoleState
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import Declared, Kind
 from vfgnn.records import Result
@@ -73,10 +73,14 @@ class ResumableRole(Role[M_co], Protocol[M_co]):
     def result(self) -> Result | None:
         """None at everyone but the label holder."""
 
-    def state(self) -> State:
+    @property
+    def state_type(self) -> type[RoleState]:
+        """Of what `state` gives and `load` takes."""
+
+    def state(self) -> RoleState:
         """A copy of all that this party needs in order to stand at the beginning of the coming step again."""
 
-    def load(self, state: State) -> None:
+    def load(self, state: Any) -> None:  # noqa: ANN401 (a `state_type`)
         """Stand there; comes before the first phase."""
 
     def close(self) -> None:

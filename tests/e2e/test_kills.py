@@ -72,7 +72,7 @@ def assert_same_weights(local, holdings, graph):
     for name, party in parties.parties.items():
         (*_, last) = sorted((local.run_folder(name) / "checkpoints").glob("step-*"))
         with safe_open(last, framework="pt") as file:
-            ours, theirs = party.state(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            ours, theirs = party.state().to_tensors(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         assert ours.keys() == theirs.keys()
         for key, tensor in ours.items():
             assert tensor.shape == theirs[key].shape

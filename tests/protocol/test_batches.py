@@ -6,7 +6,6 @@ import torch
 from tests.conftest import random_graph
 from tests.protocol.test_corner_cases import record
 from vfgnn.agreement import SERVER, HolderShape, make_agreement
-from vfgnn.checkpoint import copied
 from vfgnn.data.holdings import FeatureMatrix
 from vfgnn.data.partition import partition
 from vfgnn.errors import ConfigError
@@ -153,7 +152,7 @@ def test_a_kill_in_the_middle_of_an_epoch_goes_back_to_its_beginning_exactly():
     states, killed = {}, parties_for(**changes)
 
     def keep(name, party):
-        return Watch(begins=lambda number: states.__setitem__((name, number), copied(party.state())))
+        return Watch(begins=lambda number: states.__setitem__((name, number), party.state()))
 
     watches = {name: keep(name, party) for name, party in killed.parties.items()}
     killed.carry_out(killed.program, watches=watches)

@@ -12,8 +12,9 @@ from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build, predict_new_nodes
 from vfgnn.settings import Preset
-from vfgnn.split.new_nodes import in_trained_order, places_of, refuse_gone, refuse_unfit, with_releases
+from vfgnn.split.new_nodes import in_trained_order, places_of, refuse_gone, refuse_unfit
 from vfgnn.split.program import prediction
+from vfgnn.split.state import ReleasedRows
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +82,17 @@ def test_trained_nodes_keep_their_order_and_new_ones_follow():
 
 
 def test_what_was_noised_for_a_new_node_is_sent_again_wherever_it_stands():
-    state = {"best_release/rows": torch.tensor([1, 0]), "best_release/noised": torch.tensor([[1.0], [0.0]])}
-    later = with_releases(state, [torch.tensor([9.0]), None, None, torch.tensor([3.0])])
-    assert later["best_release/rows"].tolist() == [1, 0, 3]  # training's own noise stays what it was
-    assert later["best_release/noised"].tolist() == [[1.0], [0.0], [3.0]]
-    assert with_releases({}, [None]) == {}
+    trained = ReleasedRows(torch.tensor([1, 0]), torch.tensor([[1.0], [0.0]]))
+    later = trained.plus([torch.tensor([9.0]), None, None, torch.tensor([3.0])])
+    assert later.rows.tolist() == [1, 0, 3]  # training's own noise stays what it was
+    assert later.noised.tolist() == [[1.0], [0.0], [3.0]]
+    assert trained.plus([None]) is trained
+
+
+def test_released_rows_go_with_their_nodes():
+    trained = ReleasedRows(torch.tensor([0, 2]), torch.tensor([[0.0], [2.0]]))
+    moved = trained.over(torch.tensor([5, 1, -1]), None)  # node 2 is gone
+    assert (moved.rows.tolist(), moved.noised.tolist()) == ([5], [[0.0]])
 
 
 def test_what_cannot_be_extended_is_refused(citeseer):

@@ -1,9 +1,12 @@
 """A checkpoint comes back whole, or is refused by name."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
-from vfgnn.checkpoint import KEPT, Checkpoints, nest, part
+from vfgnn import checkpoint
+from vfgnn.checkpoint import KEPT, Checkpoints, RoleState, nest, part
 from vfgnn.errors import CheckpointRefused
 
 
@@ -117,3 +120,45 @@ def test_files_of_two_runs_are_refused(tmp_path):
     path.write_bytes(content)
     with pytest.raises(CheckpointRefused, match="two runs"):
         kept(tmp_path)
+
+
+@dataclass(frozen=True, repr=False)
+class Inner(RoleState):
+    rows: torch.Tensor
+    rate: float
+
+
+@dataclass(frozen=True, repr=False)
+class Outer(RoleState):
+    weights: dict[str, torch.Tensor]
+    count: int
+    inner: Inner | None
+    maybe: torch.Tensor | None = None
+
+
+def test_a_typed_state_comes_back_as_it_went():
+    state = Outer({"a/b": torch.arange(3)}, 7, Inner(torch.tensor([4, 2]), 0.1))
+    back = Outer.from_tensors(state.to_tensors())
+    assert torch.equal(back.weights["a/b"], torch.arange(3))
+    assert (back.count, back.inner.rate, back.inner.rows.tolist(), back.maybe) == (7, 0.1, [4, 2], None)
+    assert Outer.from_tensors(Outer({}, 0, None).to_tensors()) == Outer({}, 0, None)
+
+
+def test_a_state_that_lacks_something_is_refused():
+    with pytest.raises(CheckpointRefused, match="lacks something"):
+        Outer.from_tensors({"weights/a": torch.zeros(1)})
+
+
+def test_a_state_never_shows_its_content():
+    assert repr(Inner(torch.tensor([31337]), 0.5)) == "Inner()"
+
+
+def test_a_checkpoint_of_the_format_before_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "FORMAT", "vfgnn checkpoint 1")
+    old = checkpoint.Checkpoints(tmp_path, party="A", federation="f", scheduled=[0])
+    old.go_back("run", 0)
+    old.remember(0, {"refreshes": torch.tensor(1)})
+    old.write(0)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointRefused, match="another format"):
+        checkpoint.Checkpoints(tmp_path, party="A", federation="f", scheduled=[0])

@@ -32,7 +32,6 @@ from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, 
 from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
 from vfgnn.settings import Settings
 from vfgnn.split.holder import Holder
-from vfgnn.split.new_nodes import over_more_nodes
 from vfgnn.split.program import prediction, training
 from vfgnn.transport.memory import SIMULATION, InMemoryNetwork
 
@@ -193,7 +192,7 @@ def predict_new_nodes(
     now = build(holdings, labels, trained.agreement.settings, seed=0, names=names, network=network)
     states = {name: party.state() for name, party in trained.parties.items()}
     for name, party in now.parties.items():
-        party.load(over_more_nodes(states[name], places, now.agreement))
+        party.load(states[name].over(places, now.agreement))
     now.carry_out(prediction(now.agreement, new_nodes=True))
     if now.result.logits is None:
         raise ConfigError("the label holder has no logits")

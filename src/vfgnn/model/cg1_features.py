@@ -4,12 +4,13 @@ Runs at every holder. Individually, h0_i = X_i W_i and nothing leaves. Collabora
 holders together (joint_layer.py of the protocol) and the holders with edges see it.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import nn
 
-from vfgnn.checkpoint import State
+from vfgnn.checkpoint import RoleState
 from vfgnn.data.holdings import FeatureMatrix, Holding
 from vfgnn.model.optimisers import SharedMomentum
 
@@ -29,17 +30,27 @@ class InitialEmbedding(Protocol):
     def learn(self) -> None:
         """After the backward pass: move the weights that no local optimiser moves."""
 
-    def best(self) -> State:
-        """A copy of what is not a parameter of a module and makes h0 what it is now."""
+    def snapshot(self) -> "EmbeddingSnapshot | None":
+        """What is not a parameter of a module and makes h0 what it is now."""
 
-    def restore(self, best: State) -> None:
+    def restore(self, snapshot: "EmbeddingSnapshot | None") -> None:
         """Come back to it."""
 
-    def state(self) -> State:
-        """A copy of all that is not a parameter of a module."""
+    @property
+    def h0(self) -> torch.Tensor | None:
+        """Where it is kept from step to step."""
 
-    def load(self, state: State) -> None:
-        """Go on from it; comes before anything else."""
+    def go_on(self, h0: torch.Tensor | None) -> None:
+        """From an earlier process's; comes before anything else."""
+
+
+@dataclass(frozen=True, repr=False)
+class EmbeddingSnapshot(RoleState):
+    """The h0 of one epoch, and this holder's part of the shared weights (its share of W_0 never changes)."""
+
+    h0: torch.Tensor
+    q: torch.Tensor
+    a: float
 
 
 def structural_features(holding: Holding) -> torch.Tensor:
@@ -86,18 +97,18 @@ class IndividualEmbedding(nn.Module):
     def learn(self) -> None:
         """Nothing: the local optimiser has W_i."""
 
-    def best(self) -> State:
-        """Nothing beyond the module's own weights."""
-        return {}
+    @property
+    def h0(self) -> torch.Tensor | None:
+        """Nothing is kept: X_i W_i is computed anew in each step."""
+        return None
 
-    def restore(self, best: State) -> None:
+    def go_on(self, h0: torch.Tensor | None) -> None:
+        """Nothing is kept."""
+
+    def snapshot(self) -> None:
         """Nothing beyond the module's own weights."""
 
-    def state(self) -> State:
-        """Nothing beyond the module's own weights."""
-        return {}
-
-    def load(self, state: State) -> None:
+    def restore(self, snapshot: EmbeddingSnapshot | None) -> None:
         """Nothing beyond the module's own weights."""
 
 
@@ -153,23 +164,23 @@ class CollaborativeEmbedding:
         elif self._gradient is not None and nodes is not None:
             self._gradient.index_add_(0, nodes, gradient, alpha=self._share)
 
-    def best(self) -> State:
-        """h0 and this holder's part of the shared weights (its share of W_0 never changes)."""
-        if self._h0 is None:
-            return {}
+    def snapshot(self) -> EmbeddingSnapshot | None:
+        """None where h0 is not revealed."""
         momentum = self._momentum
-        return {"h0": self._h0.detach(), "q": momentum.q, "a": torch.tensor(momentum.a, dtype=torch.float64)}
+        return None if self._h0 is None else EmbeddingSnapshot(self._h0.detach(), momentum.q, momentum.a)
 
-    def restore(self, best: State) -> None:
-        """Back to the h0 and the part of the shared weights of `best`."""
-        if best:
-            self._h0 = best["h0"]
-            self._momentum.restore(best["q"], float(best["a"]))
+    def restore(self, snapshot: EmbeddingSnapshot | None) -> None:
+        """Back to the h0 and the part of the shared weights of then."""
+        if snapshot is not None:
+            device = self._momentum.q.device
+            self._h0 = snapshot.h0.to(device)
+            self._momentum.restore(snapshot.q.to(device), snapshot.a)
 
-    def state(self) -> State:
-        """h0, which is never changed in place."""
-        return {} if self._h0 is None else {"h0": self._h0.detach().cpu()}
+    @property
+    def h0(self) -> torch.Tensor | None:
+        """Never changed in place."""
+        return None if self._h0 is None else self._h0.detach()
 
-    def load(self, state: State) -> None:
-        """Go on from it."""
-        self._h0 = state["h0"].to(self._momentum.q.device) if "h0" in state else None
+    def go_on(self, h0: torch.Tensor | None) -> None:
+        """From the one of an earlier process."""
+        self._h0 = None if h0 is None else h0.to(self._momentum.q.device)

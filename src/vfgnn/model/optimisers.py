@@ -4,12 +4,13 @@ Adam is not linear in the gradient, so nobody could apply it to additive shares.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
 
-from vfgnn.checkpoint import State
+from vfgnn.agreement import Agreement
+from vfgnn.checkpoint import RoleState, State, scattered
 from vfgnn.settings import Settings
 
 
@@ -53,6 +54,23 @@ class LocalOptimiser:
         self._adam.load_state_dict({"state": moments, "param_groups": groups})
 
 
+@dataclass(frozen=True, repr=False)
+class MomentumState(RoleState):
+    """What `SharedMomentum` goes on from."""
+
+    q: torch.Tensor
+    n: torch.Tensor
+    a: float
+    b: float
+
+    def over(self, places: torch.Tensor, agreement: Agreement) -> "MomentumState":
+        """0 at new nodes: X'^T Q' is then X^T Q."""
+        if not len(self.q):
+            return self
+        nodes = agreement.nodes
+        return replace(self, q=scattered(self.q, places, nodes), n=scattered(self.n, places, nodes))
+
+
 @dataclass(repr=False)
 class SharedMomentum:
     """A holder's part of W_t = a_t W_0 - X^T Q_t, with Q = sum_i Q_i: nothing is truncated, nothing adds up.
@@ -71,14 +89,14 @@ class SharedMomentum:
     def __post_init__(self) -> None:
         self.n = torch.zeros_like(self.q)
 
-    def state(self) -> State:
+    def state(self) -> MomentumState:
         """All four. Q_i and N_i are large, and no step changes them in place: there is nothing to copy."""
-        return {"q": self.q.cpu(), "n": self.n.cpu(), "ab": torch.tensor([self.a, self.b], dtype=torch.float64)}
+        return MomentumState(self.q.cpu(), self.n.cpu(), self.a, self.b)
 
-    def load(self, state: State) -> None:
+    def load(self, state: MomentumState) -> None:
         """Go on from them."""
-        self.q, self.n = (state[name].to(self.q.device) for name in ("q", "n"))
-        self.a, self.b = state["ab"].tolist()
+        self.q, self.n = state.q.to(self.q.device), state.n.to(self.q.device)
+        self.a, self.b = state.a, state.b
 
     def restore(self, q: torch.Tensor, a: float) -> None:
         """Back to the W of an earlier step; no step follows."""

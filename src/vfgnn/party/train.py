@@ -161,7 +161,7 @@ class OwnRun:
         self._find_nodes(None, self.kept.run)
         nowhere = Session(self.party.name, InMemoryNetwork().transport(self.party.name))
         role = self._make(self.file.agreement_over(self.nodes), nowhere, self.kept.run or "")
-        role.load(self.kept.load(self.end))
+        role.load(role.state_type.from_tensors(self.kept.load(self.end)))
         role.close()
         self.folder.begin(self.kept.run or "", self.end, self.file)
         self.over, self.outcome = True, None if role.result is None else role.result.outcome
@@ -183,7 +183,7 @@ class OwnRun:
         agreement = self.file.agreement_over(self.nodes)
         role = self._make(agreement, session, start.start)
         if resumes:
-            role.load(self.kept.load(start.step))
+            role.load(role.state_type.from_tensors(self.kept.load(start.step)))
         elif self.ledger is not None:  # before anything that is noised leaves: what the run may come to
             for line in self._stated(agreement, None).lines():
                 logs.event("privacy", means=line)
@@ -209,7 +209,7 @@ class OwnRun:
 
     def _keep(self, role: AnyRole, number: int) -> None:
         """The beginning of step `number` in memory, and on disk where it is due."""
-        self.kept.remember(number, role.state())
+        self.kept.remember(number, role.state().to_tensors())
         if number in self.kept.scheduled:
             if self.party.name == self.file.label_holder and self._session is not None:
                 self._session.network.settle()  # so that nobody is ever further behind than one checkpoint

@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import Checkpoints, State, copied, part
+from vfgnn.checkpoint import Checkpoints, RoleState, copied
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning
@@ -32,13 +31,12 @@ from vfgnn.privacy.ledger import Ledger
 from vfgnn.program import carry_out
 from vfgnn.split.new_nodes import (
     in_trained_order,
-    over_more_nodes,
     places_of,
     refuse_gone,
     refuse_unfit,
-    with_releases,
 )
 from vfgnn.split.program import prediction
+from vfgnn.split.state import SplitState
 from vfgnn.split.steps import end_step
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.wire import Start
@@ -124,19 +122,16 @@ class TrainedParty:
         Reveals: rows of all nodes to the server, z_L of all nodes to the label holder; with `new_nodes` also what
         aligning reveals, and h0 of all nodes to the holders with edges.
         """
-        now, state = trained, copied(self._state)
+        now = trained
         if new_nodes:
-            if self.file.agreement_over(now.nodes).collaborative:
+            if self.file.agreement.collaborative:
                 aligning.refuse_changed(self.party.run_folder, trained.data, trained.rows)
             now = trained.aligned_anew(self.file, channel)
-            state = now.extended(state, trained, self.file.agreement_over(now.nodes))
         agreement = self.file.agreement_over(now.nodes)
-        if new_nodes:
-            state = with_releases(state, self._released.of(now.ids))
         own = contribution_of(self.party, agreement, now.data, run=run, ledger=self._ledger)
         made = make_role(agreement, channel, own)
         try:
-            made.load(state)
+            made.load(self._state_over(made, now, trained) if new_nodes else self._state_of(made))
             carry_out(prediction(agreement, new_nodes=new_nodes), made)
         finally:
             made.close()
@@ -147,10 +142,24 @@ class TrainedParty:
 
     def _keep_released(self, made: AnyRole, now: "Nodes", trained: "Nodes") -> None:
         """So that another pass sends the same noise of new nodes again, and pays nothing."""
-        released, ids, known = part(made.state(), "best_release"), now.ids, set(trained.ids)
-        if released and ids:
-            new = [(place, ids[row]) for place, row in enumerate(released["rows"].tolist()) if ids[row] not in known]
-            self._released.add([one for _, one in new], released["noised"][[place for place, _ in new]])
+        state, ids, known = made.state(), now.ids, set(trained.ids)
+        released = state.released if isinstance(state, SplitState) else None
+        if released is not None and ids:
+            new = [(place, ids[row]) for place, row in enumerate(released.rows.tolist()) if ids[row] not in known]
+            self._released.add([one for _, one in new], released.noised[[place for place, _ in new]])
+
+    def _state_of(self, made: AnyRole) -> RoleState:
+        """What training ended with; a copy, because a role goes on with it."""
+        return made.state_type.from_tensors(copied(self._state))
+
+    def _state_over(self, made: AnyRole, now: "Nodes", trained: "Nodes") -> RoleState:
+        """The same over the nodes of now, with what was released of new ones in earlier passes."""
+        places = torch.arange(0)
+        if now.data.holding is not None:  # only holders have anything that counts nodes
+            places = places_of(trained.rows, now.rows)
+            refuse_gone(made.agreement, places)
+        state = self._state_of(made).over(places, made.agreement)
+        return state.with_releases(self._released.of(now.ids)) if isinstance(state, SplitState) else state
 
     def _predictions(self, logits: torch.Tensor, now: "Nodes") -> Predictions:
         """Ids and classes as the label holder's tables name them; aligned tensors have numbers only."""
@@ -196,14 +205,6 @@ class Nodes:
         nodes, rows = aligning.align(file, channel, self.data)
         rows = in_trained_order(self.rows, rows)
         return Nodes(aligning.over(file, self.data, rows, trained=True), nodes, rows)
-
-    def extended(self, state: State, trained: "Nodes", agreement: Agreement) -> State:
-        """A party's trained state over the nodes of now; only holders have anything that counts nodes."""
-        if self.data.holding is None:
-            return over_more_nodes(state, torch.arange(0), agreement)
-        places = places_of(trained.rows, self.rows)
-        refuse_gone(agreement, places)
-        return over_more_nodes(state, places, agreement)
 
 
 def new_folder(run_folder: Path, kind: str) -> Path:

@@ -11,12 +11,12 @@ import torch
 from vfgnn import randomness
 from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import State
 from vfgnn.contribution import Contribution
 from vfgnn.mpc.correlations import Direction, Masks
 from vfgnn.mpc.dealing import Dealt
 from vfgnn.split.decision import Decision
 from vfgnn.split.program import CONTROL, CORRECTION_BACKWARD, CORRECTION_FORWARD, DEALER_SEED
+from vfgnn.split.state import DealerState
 from vfgnn.split.steps import Moment, Rows
 
 Corrections = dict[tuple[str, Direction], torch.Tensor]
@@ -26,6 +26,7 @@ class Dealer:
     """Computes the next refresh's corrections while the holders work on this one's."""
 
     result = None  # it learns nothing
+    state_type = DealerState
 
     def __init__(self, agreement: Agreement, channel: Channel, own: Contribution) -> None:
         self.agreement, self.channel = agreement, channel
@@ -100,13 +101,13 @@ class Dealer:
         """Hear the label holder's word; whether it was the last."""
         return Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL)).stop
 
-    def state(self) -> State:
-        """How many refreshes it has dealt for; masks are drawn anew with every start."""
-        return {"refreshes": torch.tensor(self._refreshes)}
+    def state(self) -> DealerState:
+        """How many refreshes it has dealt for."""
+        return DealerState(self._refreshes)
 
-    def load(self, state: State) -> None:
+    def load(self, state: DealerState) -> None:
         """Go on from it."""
-        self._refreshes = int(state["refreshes"])
+        self._refreshes = state.refreshes
 
     def close(self) -> None:
         """End the background thread."""

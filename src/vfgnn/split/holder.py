@@ -6,13 +6,15 @@ the server, and its noised edges to the other holders (`publish_noised_edges`). 
 the `Publisher`'s (privacy/publishing.py).
 """
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 
 from vfgnn import randomness
 from vfgnn.agreement import SERVER, Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import State, copied, nest, part
+from vfgnn.checkpoint import copied
 from vfgnn.data.holdings import Holding
 from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, confidence_weight
@@ -25,8 +27,10 @@ from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.publishing import Publisher, own_row_mechanism
 from vfgnn.records import Result
 from vfgnn.split.decision import Decision
+from vfgnn.split.holder_state import HolderSnapshot, HolderState
 from vfgnn.split.joint_layer import JointLayer
 from vfgnn.split.program import CONTROL, LOCAL_EMBEDDINGS, LOCAL_GRADIENT, NOISED_EDGES, PAIR_COUNT, ROW_ROLES
+from vfgnn.split.state import ReleasedRows
 from vfgnn.split.steps import Moment, Rows, Step
 
 KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, and all nodes
@@ -36,6 +40,7 @@ class Holder:
     """One organisation with features, edges, both or neither."""
 
     result: Result | None = None  # the label holder's business
+    state_type: type[HolderState] = HolderState
 
     def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
         holding, seed, mechanism = own.holding, own.seed, own.mechanism
@@ -72,10 +77,8 @@ class Holder:
         self._optimiser = LocalOptimiser(self.modules.parameters(), settings)
         self._around: list[tuple[torch.Tensor | None, list[Neighbourhood]]] = []
         self._published: torch.Tensor | None = None
-        self._released: State = {}  # under row noise: what was last sent, and of which rows
-        self._best_release: State = {}
-        self._best: dict[str, torch.Tensor] = {}
-        self._best_weights: dict[str, torch.Tensor] = {}
+        self._released: ReleasedRows | None = None  # under row noise: what was last sent, and of which rows
+        self._best: HolderSnapshot | None = None
 
     @property
     def known(self) -> Moment:
@@ -178,7 +181,7 @@ class Holder:
         self._publish(noised, moment)
         if self.publisher.noises_rows:
             numbers = torch.arange(self.agreement.nodes) if rows is None else rows
-            self._released = {"rows": numbers.cpu(), "noised": noised.cpu()}
+            self._released = ReleasedRows(numbers.cpu(), noised.cpu())
 
     def _publish(self, rows: torch.Tensor, moment: Moment | None) -> None:
         """Reveals: h_local of the moment's rows (None: of all nodes) to the server."""
@@ -239,14 +242,16 @@ class Holder:
 
     def keep_best(self) -> None:
         """Remember its own weights and its part of the shared ones."""
-        self._best = self.features.best()
-        self._best_release = self._released
-        self._best_weights = {name: weight.clone() for name, weight in self.modules.state_dict().items()}
+        self._best = self._snapshot()
+
+    def _snapshot(self) -> HolderSnapshot:
+        return HolderSnapshot(copied(self.modules.state_dict()), self.features.snapshot(), self._released, output={})
 
     def restore_best(self, moment: Moment) -> None:
         """Go back to them."""
-        self.features.restore(self._best)
-        self.modules.load_state_dict(self._best_weights)
+        if self._best is not None:
+            self.features.restore(self._best.embedding)
+            self.modules.load_state_dict(self._best.modules)
 
     def embed_anew(self, moment: Moment) -> None:
         """h0 of all nodes, some of them new: X' W with the trained W = a W_0 - X^T Q.
@@ -274,44 +279,45 @@ class Holder:
         self._publish(h_local, None)
 
     def _noised_once(self, h_local: torch.Tensor) -> torch.Tensor:
+        if self._best is None or self._best.released is None:
+            raise RuntimeError("nothing was released in training")
+        known = self._best.released
         fresh = torch.ones(len(h_local), dtype=torch.bool)
-        fresh[self._best_release["rows"]] = False
+        fresh[known.rows] = False
         noised = torch.empty_like(h_local)
-        noised[self._best_release["rows"]] = self._best_release["noised"].to(noised)
+        noised[known.rows] = known.noised.to(noised)
         classes = self.rows.classes_of(fresh)
         noised[fresh] = self.publisher.rows(h_local[fresh], classes, None)
-        self._best_release = {"rows": torch.arange(len(noised)), "noised": noised.cpu()}  # for any later prediction
+        all_rows = ReleasedRows(torch.arange(len(noised)), noised.cpu())  # for any later prediction
+        self._best = replace(self._best, released=all_rows)
         return noised
 
-    def state(self) -> State:
+    def state(self) -> HolderState:
         """Weights, optimiser, its part of the joint layer, the best epoch's of all these, and its random state."""
-        return {
-            **nest("modules", copied(self.modules.state_dict())),
-            **nest("optimiser", self._optimiser.state()),
-            **nest("features", self.features.state()),
-            **nest("joint", {} if self.joint is None else self.joint.state()),
-            **nest("best", self._best),
-            **nest("best_modules", self._best_weights),
-            **nest("best_release", self._best_release),
-            **({} if self._union is None else {"union": self._union}),
-            "releases": torch.tensor(self.publisher.ledger.count),
-            "sampling": self._sampling.get_state(),
-        }
+        h0 = self.features.h0
+        return HolderState(
+            modules=copied(self.modules.state_dict()),
+            optimiser=self._optimiser.state(),
+            h0=None if h0 is None else h0.cpu(),
+            joint=None if self.joint is None else self.joint.state(),
+            best=self._best,
+            union=self._union,
+            releases=self.publisher.ledger.count,
+            sampling=self._sampling.get_state(),
+        )
 
-    def load(self, state: State) -> None:
+    def load(self, state: HolderState) -> None:
         """Go on from it."""
-        self.modules.load_state_dict(part(state, "modules"))
-        self._optimiser.load(part(state, "optimiser"))
-        self.features.load(part(state, "features"))
-        if self.joint is not None:
-            self.joint.load(part(state, "joint"))
-        self._best = {name: tensor.to(self._device) for name, tensor in part(state, "best").items()}
-        self._best_weights = part(state, "best_modules")
-        self._best_release = part(state, "best_release")
-        if "union" in state:
-            self._use_union(state["union"])
-        self.publisher.resumed(int(state["releases"]))
-        self._sampling.set_state(state["sampling"])
+        self.modules.load_state_dict(state.modules)
+        self._optimiser.load(state.optimiser)
+        self.features.go_on(state.h0)
+        if self.joint is not None and state.joint is not None:
+            self.joint.load(state.joint)
+        self._best = state.best
+        if state.union is not None:
+            self._use_union(state.union)
+        self.publisher.resumed(state.releases)
+        self._sampling.set_state(state.sampling)
 
     def close(self) -> None:
         """End what the joint layer computes ahead."""

@@ -12,16 +12,17 @@ W itself is never computed: W_t = a_t W_0 - X^T Q_t (optimisers.SharedMomentum),
 
 import math
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 import torch
 
 from vfgnn import randomness
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import State, nest, part
+from vfgnn.checkpoint import RoleState
 from vfgnn.data.holdings import SPARSE_BELOW
 from vfgnn.errors import Overflow
-from vfgnn.model.optimisers import SharedMomentum
+from vfgnn.model.optimisers import MomentumState, SharedMomentum
 from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import (
     H0_BITS,
@@ -71,6 +72,24 @@ def ring_matrix(words: torch.Tensor, device: torch.device) -> Matrix:
     threads = torch.get_num_threads()
     sparse = int(torch.count_nonzero(words)) < SPARSE_BELOW * max(words.numel(), 1)
     return CsrMatrix(words, threads=threads) if sparse else DenseMatrix(words, threads=threads)
+
+
+@dataclass(frozen=True, repr=False)
+class JointState(RoleState):
+    """What a holder's side of the joint layer goes on from."""
+
+    weight_share: dict[str, torch.Tensor]
+    momentum: MomentumState
+    refreshes: int
+
+    def over(self, places: torch.Tensor, agreement: Agreement) -> "JointState":
+        """The weights do not count nodes; Q_i does.
+
+        Masks are drawn anew with each start, so any number of refreshes will do; after the last but one nobody works
+        ahead.
+        """
+        refreshes = max(0, agreement.settings.trained_joint_epochs - 1)
+        return JointState(self.weight_share, self.momentum.over(places, agreement), refreshes)
 
 
 class JointLayer:
@@ -140,20 +159,14 @@ class JointLayer:
             return None
         return moved.neg_().add_(self._first, alpha=self.momentum.a)
 
-    def state(self) -> State:
+    def state(self) -> JointState:
         """Its share of W_0, its part of the updates, and how often h0 was refreshed. Masks are not part of it."""
-        count = torch.tensor(self._refreshes)
-        return {
-            **nest("weight_share", self._weight_share),
-            **nest("momentum", self.momentum.state()),
-            "refreshes": count,
-        }
+        return JointState(self._weight_share, self.momentum.state(), self._refreshes)
 
-    def load(self, state: State) -> None:
+    def load(self, state: JointState) -> None:
         """Go on from it; `initialise` then computes the same H_0 under fresh masks."""
-        self._weight_share = part(state, "weight_share")
-        self.momentum.load(part(state, "momentum"))
-        self._refreshes = int(state["refreshes"])
+        self._weight_share, self._refreshes = state.weight_share, state.refreshes
+        self.momentum.load(state.momentum)
 
     def prepared(self) -> list[Future[Prepared]]:
         """What is being computed ahead."""

@@ -5,6 +5,7 @@ of the training rows to the server, `keep` and `stop` to everyone. Labels, loss,
 """
 
 import math
+from dataclasses import fields, replace
 from functools import cached_property
 
 import torch
@@ -12,7 +13,8 @@ import torch
 from vfgnn import randomness
 from vfgnn.agreement import SERVER, Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import State, copied, nest, part
+from vfgnn.checkpoint import copied
+from vfgnn.errors import CheckpointRefused
 from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.epoch_choice import EpochChoice
@@ -24,12 +26,15 @@ from vfgnn.privacy.ledger import TRAIN as TRAINING
 from vfgnn.records import EpochMetrics, Outcome, Result
 from vfgnn.split.decision import Decision
 from vfgnn.split.holder import Holder
+from vfgnn.split.holder_state import HolderSnapshot, HolderState, LabelHolderState
 from vfgnn.split.program import CONTROL, HIDDEN, HIDDEN_EVALUATED, HIDDEN_GRADIENT, ROW_ROLES
 from vfgnn.split.steps import TRAIN, VAL, Moment, Rows, Step
 
 
 class LabelHolder(Holder):
     """The holder whose labels the federation learns to predict."""
+
+    state_type = LabelHolderState
 
     def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
         super().__init__(agreement, channel, own)
@@ -41,7 +46,6 @@ class LabelHolder(Holder):
         self._task = NodeClassification(agreement.settings, agreement.classes, noised=True)
         self._choice = EpochChoice(patience=agreement.settings.patience)
         self._val_accuracy: float | None = None
-        self._best_output: dict[str, torch.Tensor] = {}
         self._z: torch.Tensor | None = None
         self._evaluated: torch.Tensor | None = None
         self._loss = 0.0  # of the epoch so far
@@ -161,15 +165,14 @@ class LabelHolder(Holder):
         if self._on_epoch is not None:
             self._on_epoch(metrics)
 
-    def keep_best(self) -> None:
-        """Remember the output layer too."""
-        super().keep_best()
-        self._best_output = {name: weight.clone() for name, weight in self.output.state_dict().items()}
+    def _snapshot(self) -> HolderSnapshot:
+        return replace(super()._snapshot(), output=copied(self.output.state_dict()))
 
     def restore_best(self, moment: Moment) -> None:
         """Go back to it."""
         super().restore_best(moment)
-        self.output.load_state_dict(self._best_output)
+        if self._best is not None:
+            self.output.load_state_dict(self._best.output)
 
     def predict(self, moment: Moment) -> None:
         """Logits of all nodes and, once, the test accuracy of the epoch that validation chose. Nothing more leaves."""
@@ -182,41 +185,36 @@ class LabelHolder(Holder):
             self.result = Result(self._outcome(self._task.scores(logits[test], truth)))
         self.result = Result(self.result.outcome, logits)
 
-    def state(self) -> State:
-        """Also the output layer, the metrics so far and, at the very end, the test accuracy."""
+    def state(self) -> LabelHolderState:
+        """Also the output layer, the metrics so far and, at the very end, the test scores."""
+        held = super().state()
         rows = [[m.epoch, _number(m.loss), _number(m.val_accuracy)] for m in self._history]
-        ended = (
-            {}
-            if self.result is None
-            else {
-                "scores": torch.tensor(
-                    [_number(self.result.outcome.scores.get(name)) for name in METRICS], dtype=torch.float64
-                )
-            }
+        scores = None
+        if self.result is not None:
+            found = self.result.outcome.scores
+            scores = torch.tensor([_number(found.get(name)) for name in METRICS], dtype=torch.float64)
+        return LabelHolderState(
+            **{one.name: getattr(held, one.name) for one in fields(held)},
+            output=copied(self.output.state_dict()),
+            output_optimiser=self._output_optimiser.state(),
+            history=torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
+            best_so_far=self._choice.state(),
+            scores=scores,
         )
-        return {
-            **super().state(),
-            **nest("output", copied(self.output.state_dict())),
-            **nest("output_optimiser", self._output_optimiser.state()),
-            **nest("best_output", self._best_output),
-            "history": torch.tensor(rows, dtype=torch.float64).reshape(-1, 3),
-            "best_so_far": self._choice.state(),
-            **ended,
-        }
 
-    def load(self, state: State) -> None:
+    def load(self, state: HolderState) -> None:
         """Go on from it."""
         super().load(state)
-        self.output.load_state_dict(part(state, "output"))
-        self._output_optimiser.load(part(state, "output_optimiser"))
-        self._best_output = part(state, "best_output")
+        if not isinstance(state, LabelHolderState):
+            raise CheckpointRefused("a checkpoint of another role", expected="the label holder's")
+        self.output.load_state_dict(state.output)
+        self._output_optimiser.load(state.output_optimiser)
         self._history = [
-            EpochMetrics(int(epoch), _known(loss), _known(reached))
-            for epoch, loss, reached in state["history"].tolist()
+            EpochMetrics(int(epoch), _known(loss), _known(reached)) for epoch, loss, reached in state.history.tolist()
         ]
-        self._choice.load(state["best_so_far"])
-        if "scores" in state:
-            known = zip(METRICS, state["scores"].tolist(), strict=True)
+        self._choice.load(state.best_so_far)
+        if state.scores is not None:
+            known = zip(METRICS, state.scores.tolist(), strict=True)
             self.result = Result(self._outcome({str(name): value for name, value in known if not math.isnan(value)}))
 
     def _outcome(self, test_scores: dict[str, float]) -> Outcome:

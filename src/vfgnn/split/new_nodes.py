@@ -1,62 +1,12 @@
-"""A party's trained state over nodes that were not there in training (GraphSAGE's inductive promise).
+"""Which nodes are new, and where those of training stand now; how a state is taken over to them is the state's own.
 
-Weights do not depend on how many nodes there are. What does is this holder's part of the shared weights, which is kept
-as Q_i [nodes, d]: it is 0 at new nodes. Runs at each party, on its own state; nothing leaves.
+Runs at each party; nothing leaves.
 """
-
-from collections.abc import Sequence
 
 import torch
 
 from vfgnn.agreement import Agreement
-from vfgnn.checkpoint import State
 from vfgnn.errors import CheckpointRefused, ConfigError
-
-BY_NODE = ("joint/momentum/q", "joint/momentum/n")
-REFRESHES = ("joint/refreshes", "refreshes")  # a holder's and the dealer's
-OUTDATED = ("features/h0", "best/")  # of the nodes that there were
-
-
-def over_more_nodes(state: State, places: torch.Tensor, agreement: Agreement) -> State:
-    """The same state where trained node i stands at `places[i]` of the federation's nodes of now."""
-    moved = {name: tensor for name, tensor in state.items() if not name.startswith(OUTDATED)}
-    for name in BY_NODE:
-        if name in moved and len(moved[name]):
-            moved[name] = _scattered(moved[name], places, agreement.nodes)
-    for name in REFRESHES:
-        if name in moved:
-            # Masks are drawn anew with each start, so any number will do; after the last but one nobody works ahead.
-            moved[name] = torch.tensor(max(0, agreement.settings.trained_joint_epochs - 1))
-    if "best_release/rows" in moved:
-        moved |= _released(places[moved["best_release/rows"]], moved["best_release/noised"])
-    return moved
-
-
-def with_releases(state: State, releases: Sequence[torch.Tensor | None]) -> State:
-    """The same with the rows that were noised in an earlier pass, by node; those of training come first."""
-    rows, noised = state.get("best_release/rows"), state.get("best_release/noised")
-    if rows is None or noised is None:
-        return state
-    known = set(rows.tolist())
-    later = [row for row, release in enumerate(releases) if release is not None and row not in known]
-    if not later:
-        return state
-    added = torch.stack([release for row in later if (release := releases[row]) is not None])
-    return state | {
-        "best_release/rows": torch.cat([rows, torch.tensor(later)]),
-        "best_release/noised": torch.cat([noised, added]),
-    }
-
-
-def _released(places: torch.Tensor, noised: torch.Tensor) -> State:
-    there = places >= 0
-    return {"best_release/rows": places[there], "best_release/noised": noised[there]}
-
-
-def _scattered(by_node: torch.Tensor, places: torch.Tensor, nodes: int) -> torch.Tensor:
-    spread = torch.zeros(nodes, *by_node.shape[1:], dtype=by_node.dtype)
-    spread[places] = by_node
-    return spread
 
 
 def places_of(trained: torch.Tensor, now: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch
 from vfgnn import randomness
 from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import State, copied, nest, part
+from vfgnn.checkpoint import copied
 from vfgnn.contribution import Contribution
 from vfgnn.model.cg2_server import ReleaseAverage, ServerNetwork
 from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
@@ -24,6 +24,7 @@ from vfgnn.split.program import (
     LOCAL_GRADIENT,
     ROW_ROLES,
 )
+from vfgnn.split.state import ServerSnapshot, ServerState
 from vfgnn.split.steps import Moment, Rows
 
 
@@ -31,6 +32,7 @@ class Server:
     """The semi-honest party in the middle."""
 
     result = None  # it learns no prediction
+    state_type = ServerState
 
     def __init__(self, agreement: Agreement, channel: Channel, own: Contribution) -> None:
         self.agreement, self.channel = agreement, channel
@@ -41,9 +43,8 @@ class Server:
             network = ServerNetwork(agreement.settings, len(agreement.publishers), own.combine)
         self.network = network.to(self._device)
         self._optimiser = LocalOptimiser(self.network.parameters(), agreement.settings)
-        self._best: dict[str, torch.Tensor] = {}
+        self._best: ServerSnapshot | None = None
         self._average = self._make_average()
-        self._best_average: State = {}
         self._received: torch.Tensor | None = None
         self._kept: list[torch.Tensor] = []
 
@@ -120,14 +121,16 @@ class Server:
 
     def keep_best(self) -> None:
         """Remember the hidden layers of now."""
-        self._best = {name: weight.clone() for name, weight in self.network.state_dict().items()}
-        self._best_average = {} if self._average is None else self._average.state()
+        average = {} if self._average is None else self._average.state()
+        self._best = ServerSnapshot(copied(self.network.state_dict()), average)
 
     def restore_best(self, moment: Moment) -> None:
         """Go back to them."""
-        self.network.load_state_dict(self._best)
+        if self._best is None:
+            return
+        self.network.load_state_dict(self._best.network)
         if self._average is not None:
-            self._average.load(self._best_average)
+            self._average.load(self._best.average)
 
     def predict(self, moment: Moment) -> None:
         """CG2 for all nodes.
@@ -137,26 +140,24 @@ class Server:
         rows = self._receive_rows()
         self._send_evaluated(rows if self._average is None else self._average.where_known(rows))
 
-    def state(self) -> State:
+    def state(self) -> ServerState:
         """Weights, optimiser, the best epoch's weights, and the state of dropout."""
-        return {
-            **nest("network", copied(self.network.state_dict())),
-            **nest("optimiser", self._optimiser.state()),
-            **nest("best", self._best),
-            **nest("average", {} if self._average is None else self._average.state()),
-            **nest("best_average", self._best_average),
-            "dropout": self._dropout.get_state(),
-        }
+        return ServerState(
+            network=copied(self.network.state_dict()),
+            optimiser=self._optimiser.state(),
+            average={} if self._average is None else self._average.state(),
+            dropout=self._dropout.get_state(),
+            best=self._best,
+        )
 
-    def load(self, state: State) -> None:
+    def load(self, state: ServerState) -> None:
         """Go on from it."""
-        self.network.load_state_dict(part(state, "network"))
-        self._optimiser.load(part(state, "optimiser"))
-        self._best = part(state, "best")
-        self._best_average = part(state, "best_average")
+        self.network.load_state_dict(state.network)
+        self._optimiser.load(state.optimiser)
+        self._best = state.best
         if self._average is not None:
-            self._average.load(part(state, "average"))
-        self._dropout.set_state(state["dropout"])
+            self._average.load(state.average)
+        self._dropout.set_state(state.dropout)
 
     def close(self) -> None:
         """Nothing runs in the background."""
