@@ -158,7 +158,7 @@ class Leak:
 
 def measure(dataset: str, seed: int) -> list[Leak]:
     """All attacks, each on its own messages of one run."""
-    scenario = Scenario.of(dataset, holders=2, preset="best", seed=seed, overrides=IN_ONE_PROCESS)
+    scenario = Scenario.of(dataset, holders=2, preset="best", seed=seed, **IN_ONE_PROCESS)  # type: ignore[arg-type]
     labels, (a, b) = scenario.labels, scenario.holdings
     messages = train(scenario.holdings, labels, scenario.settings, seed)
     rng = Generator().manual_seed(seed)

@@ -88,7 +88,7 @@ def delays(spaces, names):
 @pytest.mark.skipif(not allowed(), reason="network namespaces need root, ip and tc")
 def test_separate_hosts_take_as_long_as_the_plan_says(tmp_path):
     overrides = {"epochs": EPOCHS, "patience": None}
-    scenario = Scenario.of("citeseer", holders=2, preset="best", seed=0, overrides=overrides)
+    scenario = Scenario.of("citeseer", holders=2, preset="best", seed=0, **overrides)
     patience = Patience(start_s=60, message_s=60, away_s=20)
     local = write_federation(tmp_path / "f", scenario.holdings, scenario.labels, scenario.settings, patience=patience)
     names = list(local.names)

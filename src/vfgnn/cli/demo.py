@@ -40,8 +40,8 @@ def demo(
         holders=holders,
         preset=preset,
         seed=SEED,
-        overrides=options.parse_settings(settings),
         data_dir=data_dir,
+        **options.parse_settings(settings),  # type: ignore[arg-type]
     )
     running = LocalTraining.prepare(folder, scenario)
     names = ", ".join(running.local.names)

@@ -1,8 +1,11 @@
 """Options that several commands share."""
 
+import inspect
 import tomllib
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -19,6 +22,30 @@ Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, key=val
 Preset = Annotated[str, typer.Option(help="best or paper.")]
 Dataset = Annotated[str, typer.Option(help="cora, citeseer, pubmed or arxiv.")]
 Holders = Annotated[int, typer.Option(help="Number of data holders.")]
+
+
+def with_shared(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that a dataclass declares; it gets them together, as its argument `shared`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [one for name, one in inspect.signature(command).parameters.items() if name != "shared"]
+        hints, keyword = get_type_hints(shared, include_extras=True), inspect.Parameter.KEYWORD_ONLY
+        more = [
+            inspect.Parameter(one.name, keyword, default=one.default, annotation=hints[one.name])
+            for one in fields(shared)
+        ]
+        parameters = [one.replace(kind=keyword) for one in own] + more
+
+        def called(**given: object) -> None:
+            common = shared(**{one.name: given.pop(one.name) for one in fields(shared)})
+            command(shared=common, **given)
+
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        return called
+
+    return decorate
 
 
 def parse_settings(pairs: list[str] | None) -> dict[str, object]:

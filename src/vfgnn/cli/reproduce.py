@@ -1,5 +1,6 @@
 """`vfgnn reproduce`: the paper's tables, and the search that chose the presets' values."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,21 +27,34 @@ TIMES = "seconds per epoch, each party a process, over TLS on this machine"
 Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
 RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
 Seeds = Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)]
-Markdown = Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")]
 Workers = Annotated[int | None, typer.Option(help="Trainings at a time. Default: one per core.", min=1)]
 
 
+@dataclass(frozen=True)
+class Training:
+    """What every reproduction can be told."""
+
+    seeds: Seeds = 5
+    run_dir: RunDir = RUNS
+    workers: Workers = None
+    data_dir: options.DataDir = None
+    json: options.Json = None
+
+
+@dataclass(frozen=True)
+class Tables(Training):
+    """And those that end in tables of rows."""
+
+    markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None
+
+
 @app.command()
+@options.with_shared(Tables)
 def compare(
+    shared: Tables,
     datasets: Datasets = "cora,citeseer,pubmed",
-    seeds: Seeds = 5,
     holders: options.Holders = 2,
     models: Annotated[str | None, typer.Option(help="Only these rows, comma-separated.")] = None,
-    run_dir: RunDir = RUNS,
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
     figure: options.Figure = None,
 ) -> None:
     """Table 2: each holder alone, the federation three ways and at its best, everything pooled.
@@ -54,8 +68,8 @@ def compare(
     wanted = models_named(None if models is None else options.parse_list(models))
     if not wanted:
         raise ConfigError("no such row", expected=", ".join(m.name for m in models_named(None)), got=str(models))
-    part = parts.compare(seeds, datasets=names, holders=holders, models=wanted)
-    rows = _reproduce(part, seeds, run_dir, workers, data_dir, json, markdown)
+    part = parts.compare(shared.seeds, datasets=names, holders=holders, models=wanted)
+    rows = _reproduce(part, shared)
     if figure is not None:
         from vfgnn.report.figures import compare_figure
 
@@ -63,22 +77,15 @@ def compare(
 
 
 @app.command()
-def privacy(
-    seeds: Seeds = 5,
-    run_dir: RunDir = RUNS,
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
-    figure: options.Figure = None,
-) -> None:
+@options.with_shared(Tables)
+def privacy(shared: Tables, figure: options.Figure = None) -> None:
     """Table 5: noise on published rows, with what it comes to over a whole run; then noise on the inputs, once.
 
     Example: `vfgnn reproduce privacy --seeds 5 --json privacy.json --figure privacy.png`
     """
     from vfgnn.experiments import parts
 
-    rows = _reproduce(parts.noised(seeds), seeds, run_dir, workers, data_dir, json, markdown)
+    rows = _reproduce(parts.noised(shared.seeds), shared)
     if figure is not None:
         from vfgnn.report.figures import privacy_figure
 
@@ -86,13 +93,8 @@ def privacy(
 
 
 @app.command()
-def baseline(
-    seeds: Seeds = 5,
-    run_dir: RunDir = RUNS,
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-) -> None:
+@options.with_shared(Training)
+def baseline(shared: Training) -> None:
     """Q3: VFGNN against SecureGNN on PubMed, accuracy and seconds per epoch over TLS; what an epoch of arXiv costs.
 
     Example: `vfgnn reproduce baseline --seeds 5 --json baseline.json`
@@ -104,22 +106,19 @@ def baseline(
     from vfgnn.experiments import parts
     from vfgnn.report.reproduction.tables import show_tables, timings_grid
 
-    console, part = Console(), parts.against_secure_gnn(seeds)
-    rows = part.rows(_train(console, part.notes, run_dir, data_dir, workers))
-    timings = _measure(console, run_dir, data_dir)
-    show_tables(console, rows, seeds)
+    console, part = Console(), parts.against_secure_gnn(shared.seeds)
+    rows = part.rows(_train(console, part.notes, shared))
+    timings = _measure(console, shared)
+    show_tables(console, rows, shared.seeds)
     console.print(timings_grid(timings, TIMES).to_rich())
     content = {"rows": [row.to_json() for row in rows], "timings": [asdict(timing) for timing in timings]}
-    options.write_json(json, content)
+    options.write_json(shared.json, content)
 
 
 @app.command("all")
+@options.with_shared(Training)
 def all_parts(
-    seeds: Seeds = 5,
-    run_dir: RunDir = RUNS,
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
+    shared: Training,
     report: Annotated[Path | None, typer.Option(help="Also make a page of it, HTML.")] = None,
     docs: Annotated[
         Path | None, typer.Option(help="Also write it as Markdown, with figures in a folder beside.")
@@ -138,21 +137,21 @@ def all_parts(
     from vfgnn.report.reproduction.page import make_markdown, make_page
     from vfgnn.report.reproduction.tables import show_tables, summary_grid, timings_grid
 
-    console, whole, store = Console(), parts.everything(seeds), Store(run_dir)
+    console, whole, store = Console(), parts.everything(shared.seeds), Store(shared.run_dir)
     notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
-    results = _train(console, notes, run_dir, data_dir, workers)
+    results = _train(console, notes, shared)
     found = Reproduction(
-        seeds=seeds,
+        seeds=shared.seeds,
         rows=(*(row for part in whole for row in part.rows(results)), *open_rows("arxiv")),
-        timings=tuple(_measure(console, run_dir, data_dir)),
+        timings=tuple(_measure(console, shared)),
         work=tuple(work_of(part.name, part.notes, store) for part in whole),
         total=work_of("in all, each once", notes, store),
         machine=machine(),
     )
-    show_tables(console, found.rows, seeds)
+    show_tables(console, found.rows, shared.seeds)
     console.print(timings_grid(found.timings, TIMES).to_rich())
     console.print(summary_grid(found.claims).to_rich())
-    options.write_json(json, found.to_json())
+    options.write_json(shared.json, found.to_json())
     if report is not None:
         write_whole(report, make_page(found))
     if docs is not None:
@@ -160,26 +159,18 @@ def all_parts(
 
 
 @app.command("new-nodes")
-def new_nodes(
-    seeds: Seeds = 5,
-    run_dir: RunDir = RUNS,
-    workers: Workers = None,
-    data_dir: options.DataDir = None,
-    json: options.Json = None,
-    markdown: Markdown = None,
-) -> None:
+@options.with_shared(Tables)
+def new_nodes(shared: Tables) -> None:
     """Beyond the paper: a tenth of Cora's nodes come after training; accuracy on them, beside a model that had them.
 
     Example: `vfgnn reproduce new-nodes --seeds 5 --json new_nodes.json`
     """
     from vfgnn.experiments import parts
 
-    _reproduce(parts.with_new_nodes(seeds), seeds, run_dir, workers, data_dir, json, markdown)
+    _reproduce(parts.with_new_nodes(shared.seeds), shared)
 
 
-def _train(
-    console: "Console", notes: "Mapping[Task, str]", run_dir: Path, data_dir: Path | None, workers: int | None
-) -> "dict[Task, TaskResult]":
+def _train(console: "Console", notes: "Mapping[Task, str]", shared: Training) -> "dict[Task, TaskResult]":
     """All trainings with a progress bar; `notes` tells what each one is."""
     from vfgnn.experiments.runner import Store, run_all
     from vfgnn.report.console import progress
@@ -188,14 +179,14 @@ def _train(
         line = display.add_task("trainings", total=len(notes), note="")
         return run_all(
             list(notes),
-            Store(run_dir),
-            data_dir=data_dir,
-            workers=workers,
+            Store(shared.run_dir),
+            data_dir=shared.data_dir,
+            workers=shared.workers,
             on_done=lambda task, _: display.update(line, advance=1, note=notes[task]),
         )
 
 
-def _measure(console: "Console", run_dir: Path, data_dir: Path | None) -> "list[Timing]":
+def _measure(console: "Console", shared: Training) -> "list[Timing]":
     """Seconds per epoch, one measurement after another, with a progress bar."""
     from vfgnn.experiments.baseline import measure_all, measurements
     from vfgnn.report.console import progress
@@ -203,47 +194,35 @@ def _measure(console: "Console", run_dir: Path, data_dir: Path | None) -> "list[
     with progress(console) as display:
         line = display.add_task("times", total=len(list(measurements())), note="")
         return measure_all(
-            run_dir, data_dir, on_done=lambda one: display.update(line, advance=1, note=f"{one.dataset} {one.model}")
+            shared.run_dir,
+            shared.data_dir,
+            on_done=lambda one: display.update(line, advance=1, note=f"{one.dataset} {one.model}"),
         )
 
 
-def _reproduce(
-    part: "Part",
-    seeds: int,
-    run_dir: Path,
-    workers: int | None,
-    data_dir: Path | None,
-    json: Path | None,
-    markdown: Path | None,
-) -> "list[TableRow]":
+def _reproduce(part: "Part", shared: Tables) -> "list[TableRow]":
     """One part: train what is missing, show, write."""
     from rich.console import Console
 
     from vfgnn.report.reproduction.tables import markdown_tables, show_tables
 
     console = Console()
-    rows = part.rows(_train(console, part.notes, run_dir, data_dir, workers))
-    show_tables(console, rows, seeds)
-    options.write_json(json, {"rows": [row.to_json() for row in rows]})
-    if markdown is not None:
-        write_whole(markdown, markdown_tables(rows))
+    rows = part.rows(_train(console, part.notes, shared))
+    show_tables(console, rows, shared.seeds)
+    options.write_json(shared.json, {"rows": [row.to_json() for row in rows]})
+    if shared.markdown is not None:
+        write_whole(shared.markdown, markdown_tables(rows))
     return rows
 
 
 def _add_study(name: str, about: str) -> None:
     """A command for one study; all of them take the same options."""
 
-    def study(
-        seeds: Seeds = 5,
-        run_dir: RunDir = RUNS,
-        workers: Workers = None,
-        data_dir: options.DataDir = None,
-        json: options.Json = None,
-        markdown: Markdown = None,
-    ) -> None:
+    @options.with_shared(Tables)
+    def study(shared: Tables) -> None:
         from vfgnn.experiments import parts
 
-        _reproduce(parts.study(name, seeds), seeds, run_dir, workers, data_dir, json, markdown)
+        _reproduce(parts.study(name, shared.seeds), shared)
 
     example = f"`vfgnn reproduce {name} --seeds 5 --json {name}.json`"
     app.command(name, help=f"{about}\n\nExample: {example}")(study)

@@ -6,24 +6,21 @@ not one of the parties: it shows that the real thing works, and what it costs.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet
 import torch
 from torch_geometric.data import Data
 
-from vfgnn.data.partition import EdgeSplit
 from vfgnn.lab import federation as notebook
 from vfgnn.lab.local_files import LocalFederation, fresh_folder, write_federation
 from vfgnn.lab.processes import LocalProcesses, Progress
 from vfgnn.lab.scenario import Scenario, SimulationResult
-from vfgnn.model.cg1_edges import OwnModule
-from vfgnn.model.cg2_server import OwnCombine
 from vfgnn.privacy.ledger import Release, read_releases
-from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.records import EpochMetrics
 
 PREDICT = (sys.executable, "-m", "vfgnn", "predict")
@@ -101,42 +98,19 @@ def train(
     data: Data | str | notebook.Federation,
     *,
     folder: Path | str,
-    holders: int | None = None,
-    preset: str = "best",
-    seed: int = 0,
-    gnn: OwnModule | str | None = None,
-    combine: OwnCombine | str | None = None,
-    mechanism: OwnMechanism | str | None = None,
-    proportions: Sequence[float] | None = None,
-    edge_proportions: Sequence[float] | None = None,
-    edge_split: EdgeSplit = "undirected",
     compare: bool = False,
-    data_dir: Path | None = None,
     insecure_seed: int | None = None,
     on_progress: OnProgress | None = None,
-    **overrides: object,
+    **options: Any,  # noqa: ANN401 (`Scenario.of` names and checks them)
 ) -> TrainingResult:
     """Write a federation's files to `folder`, train it with a process for each party, and wait for the end.
 
-    Arguments are those of `simulate`; code of your own must be in a module that other processes can import. Parties
-    draw their own secrets, so figures differ a little from run to run; `seed` is that of the partition. With
-    `insecure_seed` they can be had again, and nothing is secret.
+    `options` are those of `simulate`: holders, preset, seed, gnn, combine, mechanism, proportions, edge_proportions,
+    edge_split, data_dir, and any setting by name. Code of your own must be in a module that other processes can
+    import. Parties draw their own secrets, so figures differ a little from run to run; `seed` is that of the partition.
+    With `insecure_seed` they can be had again, and nothing is secret.
     """
-    scenario = Scenario.of(
-        data,
-        holders=holders,
-        preset=preset,
-        seed=seed,
-        gnn=gnn,
-        combine=combine,
-        mechanism=mechanism,
-        proportions=proportions,
-        edge_proportions=edge_proportions,
-        edge_split=edge_split,
-        data_dir=data_dir,
-        overrides=overrides,
-    )
-    training = LocalTraining.prepare(Path(folder), scenario, insecure_seed=insecure_seed)
+    training = LocalTraining.prepare(Path(folder), Scenario.of(data, **options), insecure_seed=insecure_seed)
     training.train(on_progress)
     return training.result(compare=compare)
 

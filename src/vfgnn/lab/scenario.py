@@ -126,9 +126,8 @@ class Scenario:
     def of(
         data: Data | str | notebook.Federation,
         *,
-        preset: str,
-        seed: int,
-        overrides: Mapping[str, object],
+        preset: str = "best",
+        seed: int = 0,
         holders: int | None = None,
         gnn: Own | str | None = None,
         combine: Own | str | None = None,
@@ -138,8 +137,9 @@ class Scenario:
         edge_split: EdgeSplit = "undirected",
         device: str = "cpu",
         data_dir: Path | None = None,
+        **overrides: object,
     ) -> "Scenario":
-        """Load (if `data` is a name), check and split (if it is not a federation already)."""
+        """Load (if `data` is a name), check and split (if it is not a federation already); `overrides` are settings."""
         where, presets, changed = choose_device(device), Preset(preset), dict(overrides)
         (how_gnn, own_gnn), (how_combine, own_combine) = chosen(gnn), chosen(combine)
         changed |= {key: how for key, how in (("gnn", how_gnn), ("combine", how_combine)) if how is not None}

@@ -244,7 +244,7 @@ def simulate(
         edge_split=edge_split,
         device=device,
         data_dir=data_dir,
-        overrides={**IN_ONE_PROCESS, **overrides},
+        **{**IN_ONE_PROCESS, **overrides},
     )
     if on_scenario is not None:
         on_scenario(scenario)

@@ -14,15 +14,15 @@ from vfgnn.channel import Channel
 from vfgnn.contribution import Contribution
 from vfgnn.mpc.correlations import Direction, Masks
 from vfgnn.mpc.dealing import Dealt
-from vfgnn.split.decision import Decision
-from vfgnn.split.program import CONTROL, CORRECTION_BACKWARD, CORRECTION_FORWARD, DEALER_SEED
+from vfgnn.split.decision import Listener
+from vfgnn.split.program import CORRECTION_BACKWARD, CORRECTION_FORWARD, DEALER_SEED
 from vfgnn.split.state import DealerState
 from vfgnn.split.steps import Moment, Rows
 
 Corrections = dict[tuple[str, Direction], torch.Tensor]
 
 
-class Dealer:
+class Dealer(Listener):
     """Computes the next refresh's corrections while the holders work on this one's."""
 
     result = None  # it learns nothing
@@ -96,10 +96,6 @@ class Dealer:
         """Those who multiply with somebody else's features."""
         owners = {holder.name for holder in self.agreement.feature_holders}
         return [name for name in names if owners - {name}]
-
-    def decide(self, moment: Moment) -> bool:
-        """Hear the label holder's word; whether it was the last."""
-        return Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL)).stop
 
     def state(self) -> DealerState:
         """How many refreshes it has dealt for."""

@@ -1,8 +1,13 @@
-"""The label holder's word after an evaluation: one bit each for `improved` and `stop`."""
+"""The label holder's word after an evaluation, one bit each for `improved` and `stop`, and what others do with it."""
 
 from dataclasses import dataclass
 
 import torch
+
+from vfgnn.agreement import Agreement
+from vfgnn.channel import Channel
+from vfgnn.split.program import CONTROL
+from vfgnn.split.steps import Moment
 
 IMPROVED, STOP = 1, 2  # bits of CONTROL
 
@@ -23,3 +28,20 @@ class Decision:
         """From the payload of CONTROL."""
         bits = int(payload[0])
         return Decision(improved=bool(bits & IMPROVED), stop=bool(bits & STOP))
+
+
+class Listener:
+    """What every role but the label holder's does after an evaluation."""
+
+    agreement: Agreement
+    channel: Channel
+
+    def decide(self, moment: Moment) -> bool:
+        """Hear the label holder's word; whether it was the last."""
+        decision = Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL))
+        if decision.improved:
+            self.keep_best()
+        return decision.stop
+
+    def keep_best(self) -> None:
+        """Remember the weights of now; a role without weights has nothing to remember."""

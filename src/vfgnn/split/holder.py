@@ -26,17 +26,17 @@ from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.publishing import Publisher, own_row_mechanism
 from vfgnn.records import Result
-from vfgnn.split.decision import Decision
+from vfgnn.split.decision import Listener
 from vfgnn.split.holder_state import HolderSnapshot, HolderState
 from vfgnn.split.joint_layer import JointLayer
-from vfgnn.split.program import CONTROL, LOCAL_EMBEDDINGS, LOCAL_GRADIENT, NOISED_EDGES, PAIR_COUNT, ROW_ROLES
+from vfgnn.split.program import LOCAL_EMBEDDINGS, LOCAL_GRADIENT, NOISED_EDGES, PAIR_COUNT, ROW_ROLES
 from vfgnn.split.state import ReleasedRows
 from vfgnn.split.steps import Moment, Rows, Step
 
 KEPT_NEIGHBOURHOODS = 4  # of training rows, with validation rows, these alone, and all nodes
 
 
-class Holder:
+class Holder(Listener):
     """One organisation with features, edges, both or neither."""
 
     result: Result | None = None  # the label holder's business
@@ -216,13 +216,6 @@ class Holder:
         around = self._graph.around(rows)
         self._around = [*self._around[1 - KEPT_NEIGHBOURHOODS :], (rows, around)]
         return around
-
-    def decide(self, moment: Moment) -> bool:
-        """Hear the label holder's word; whether it was the last."""
-        decision = Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL))
-        if decision.improved:
-            self.keep_best()
-        return decision.stop
 
     def backward(self, moment: Moment) -> None:
         """From the gradient of its own rows to its own weights and its part of the shared ones. Nothing leaves."""

@@ -14,9 +14,8 @@ from vfgnn.checkpoint import copied
 from vfgnn.contribution import Contribution
 from vfgnn.model.cg2_server import ReleaseAverage, ServerNetwork
 from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
-from vfgnn.split.decision import Decision
+from vfgnn.split.decision import Listener
 from vfgnn.split.program import (
-    CONTROL,
     HIDDEN,
     HIDDEN_EVALUATED,
     HIDDEN_GRADIENT,
@@ -28,7 +27,7 @@ from vfgnn.split.state import ServerSnapshot, ServerState
 from vfgnn.split.steps import Moment, Rows
 
 
-class Server:
+class Server(Listener):
     """The semi-honest party in the middle."""
 
     result = None  # it learns no prediction
@@ -91,13 +90,6 @@ class Server:
         with torch.no_grad():
             z = self.network(rows, [])
         self.channel.send(self.agreement.label_holder, HIDDEN_EVALUATED, z)
-
-    def decide(self, moment: Moment) -> bool:
-        """Hear the label holder's word; whether it was the last."""
-        decision = Decision.decode(self.channel.receive(self.agreement.label_holder, CONTROL))
-        if decision.improved:
-            self.keep_best()
-        return decision.stop
 
     def backward(self, moment: Moment) -> None:
         """From dL/dz_L to its own weights and to the holders' rows.
