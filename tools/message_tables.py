@@ -17,6 +17,7 @@ from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreeme
 from vfgnn.alignment.program import Plan, aligning, most_bytes
 from vfgnn.messages import Declared, Kind
 from vfgnn.program import Program, calling, leaving
+from vfgnn.rows import RowSet
 from vfgnn.secure_gnn.program import ServerlessAgreement
 from vfgnn.secure_gnn.program import training as secure_training
 from vfgnn.settings import Settings
@@ -60,7 +61,7 @@ def table_of(program: Program[Any], agreement: Agreement) -> str:
     """One line for each kind of message in each phase."""
     moment = program.largest
     if isinstance(moment, Moment):
-        moment = replace(moment, rows=Rows(torch.arange(TRAIN), torch.arange(VAL), NODES))
+        moment = replace(moment, rows=Rows(RowSet(torch.arange(TRAIN)), RowSet(torch.arange(VAL)), NODES))
     found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
     for phase in program.phases:
         for message in phase.messages(moment):

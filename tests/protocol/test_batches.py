@@ -15,6 +15,7 @@ from vfgnn.model.cg1_edges import LocalGnn, LocalGraph
 from vfgnn.privacy.ledger import TRAIN, VAL
 from vfgnn.program import Watch
 from vfgnn.randomness import scattered
+from vfgnn.rows import RowSet
 from vfgnn.settings import Settings, make_settings
 from vfgnn.split import program
 from vfgnn.split.program import H0_SHARE, LOCAL_EMBEDDINGS
@@ -74,7 +75,7 @@ def agreement(**settings):
     )
 
 
-ROWS = Rows(torch.arange(10, 20), torch.arange(20, 27), 30)
+ROWS = Rows(RowSet(torch.arange(10, 20)), RowSet(torch.arange(20, 27)), 30)
 
 
 def cut(fed, rows=ROWS):
@@ -84,12 +85,12 @@ def cut(fed, rows=ROWS):
 def test_an_epoch_has_every_training_row_once_in_an_order_of_its_own():
     fed = agreement(batch_rows=4)
     epochs = cut(fed)
-    orders = [torch.cat([rows.train for _, rows in epoch]) for epoch in epochs[:-1]]
+    orders = [torch.cat([rows.train.numbers for _, rows in epoch]) for epoch in epochs[:-1]]
     assert [[len(rows.train) for _, rows in epoch] for epoch in epochs[:-1]] == [[4, 3, 3]] * 3
-    assert all(torch.equal(order.sort().values, ROWS.train) for order in orders)
+    assert all(torch.equal(order.sort().values, ROWS.train.numbers) for order in orders)
     assert len({tuple(order.tolist()) for order in orders}) == 3
     again = cut(agreement(batch_rows=4, learning_rate=0.5))  # nothing of it follows from other settings
-    assert all(torch.equal(rows.train, same.train) for (_, rows), (_, same) in zip(epochs[1], again[1], strict=True))
+    assert all(rows.train.same_as(same.train) for (_, rows), (_, same) in zip(epochs[1], again[1], strict=True))
 
 
 def test_only_the_first_batch_refreshes_evaluates_and_is_charged():
@@ -105,7 +106,7 @@ def test_only_the_first_batch_refreshes_evaluates_and_is_charged():
 def test_the_last_step_and_those_who_know_no_rows_have_one_batch():
     fed = agreement(batch_rows=4)
     assert [len(epoch) for epoch in cut(fed)] == [3, 3, 3, 1]
-    assert [len(epoch) for epoch in cut(fed, Rows.everything(30))] == [1, 1, 1, 1]
+    assert [len(epoch) for epoch in cut(fed, Rows.all(30))] == [1, 1, 1, 1]
 
 
 def test_what_is_declared_for_a_batch():

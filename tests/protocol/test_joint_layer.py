@@ -62,6 +62,12 @@ def test_server_and_dealer_see_no_message_between_holders():
     assert not [m for m, _ in sent if m.kind in BETWEEN_HOLDERS and {m.sender, m.receiver} & {SERVER, DEALER}]
 
 
+def test_what_is_opened_is_counted_by_name():
+    parties, *_ = trained(settings_for(joint_layer="secure"), 3, random_graph(), steps=2)
+    assert all(holder.channel.revealed == {"h0_share": 3} for holder in parties.holders)  # H_0 and two refreshes
+    assert not parties.parties[SERVER].channel.revealed
+
+
 def test_a_feature_beyond_its_bound_is_refused_before_anything_is_sent():
     graph = random_graph()
     graph.x[3, 2] = 5000.0

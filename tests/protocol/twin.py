@@ -61,19 +61,19 @@ class Twin:
         for name in self.agreement.publishers:
             modules, graph = self.modules[name], self.graphs[name]
             h0 = modules[0].embed() if self.w is None else (self.x @ self.w)
-            around = graph.around(self.rows.train, self.sampling[name] if graph.sampled else None)
+            around = graph.around(self.rows.train.numbers, self.sampling[name] if graph.sampled else None)
             rows = modules[-1](h0.to(self.settings.dtype), around)
             if self.settings.combine == "confidence":
-                weight = confidence_weight(graph.degree[self.rows.train], self.settings.confidence_degree)
+                weight = confidence_weight(graph.degree[self.rows.train.numbers], self.settings.confidence_degree)
                 rows = rows * weight.to(rows.dtype)[:, None]
             published.append(rows)
-        kept = self.network.draw_dropout(len(self.rows.train), self.dropout)
+        kept = self.network.draw_dropout(len(self.rows.train.numbers), self.dropout)
         return self.network(torch.stack(published), kept)
 
     def step(self):
         """One training step; returns z_L before it."""
         z = self.hidden()
-        loss = F.cross_entropy(self.output(z), self.labels.y[self.rows.train])
+        loss = F.cross_entropy(self.output(z), self.labels.y[self.rows.train.numbers])
         for optimiser in self.optimisers:
             optimiser.zero_grad()
         loss.backward()

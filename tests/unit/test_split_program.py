@@ -4,6 +4,7 @@ import torch
 from vfgnn.agreement import DEALER, SERVER, HolderShape, make_agreement
 from vfgnn.messages import total_bytes
 from vfgnn.program import Phase
+from vfgnn.rows import RowSet
 from vfgnn.settings import Settings
 from vfgnn.split import program
 from vfgnn.split.program import (
@@ -47,7 +48,7 @@ def all_messages(fed, rows):
     return messages
 
 
-ROWS = Rows(torch.arange(3), torch.arange(3, 7), 10)
+ROWS = Rows(RowSet(torch.arange(3)), RowSet(torch.arange(3, 7)), 10)
 
 
 def test_steps_evaluate_before_they_move_and_end_with_an_evaluation():
@@ -87,7 +88,7 @@ def test_who_gets_what():
 
 
 @pytest.mark.parametrize("layer", ["secure", "insecure_clear"])
-@pytest.mark.parametrize(("publish", "rows"), [("needed", ROWS), ("all", Rows.everything(10))])
+@pytest.mark.parametrize(("publish", "rows"), [("needed", ROWS), ("all", Rows.all(10))])
 def test_bytes_of_a_step(publish, rows, layer):
     """By hand, in 4-byte floats of d = 4, and 8-byte words for the joint layer."""
     fed = federation(epochs=3, publish=publish, evaluate_every=9, joint_layer=layer)
@@ -104,5 +105,5 @@ def test_bytes_of_a_step(publish, rows, layer):
 
 
 def test_nothing_tells_which_rows_train_when_everything_is_published():
-    kinds = {message.kind for message in all_messages(federation(publish="all", epochs=1), Rows.everything(10))}
+    kinds = {message.kind for message in all_messages(federation(publish="all", epochs=1), Rows.all(10))}
     assert ROW_ROLES not in kinds

@@ -129,12 +129,12 @@ def build(
     names: Sequence[str] | None = None,
 ) -> SimulatedFederation:
     """The paper's protocol; the first holder has the labels. `seed` is public here, so nothing is secret."""
-    federation = agreement_of(holdings, labels, settings, names)
+    agreement = agreement_of(holdings, labels, settings, names)
     return assemble(
-        federation,
+        agreement,
         holdings,
         labels,
-        training(federation),
+        training(agreement),
         seed=seed,
         code=code,
         device=device,
@@ -144,7 +144,7 @@ def build(
 
 
 def assemble(
-    federation: Agreement,
+    agreement: Agreement,
     holdings: Sequence[Holding],
     labels: Labels,
     program: Program[Any],
@@ -158,7 +158,7 @@ def assemble(
 ) -> SimulatedFederation:
     """Make the parties of a program, each with a session over memory."""
     network, code = network or InMemoryNetwork(), code or OwnCode()
-    held = dict(zip(federation.holder_names, holdings, strict=True))
+    held = dict(zip(agreement.holder_names, holdings, strict=True))
     sessions = {name: Session(name, network.transport(name)) for name in program.parties}
     parties: dict[str, AnyRole] = {}
     for name, session in sessions.items():
@@ -175,8 +175,8 @@ def assemble(
                 mechanism=code.mechanism,
                 on_epoch=on_epoch if leads else None,
             )
-        parties[name] = make_role(federation, session.channel, own, protocol=protocol)
-    return SimulatedFederation(federation, parties, sessions, network, program)
+        parties[name] = make_role(agreement, session.channel, own, protocol=protocol)
+    return SimulatedFederation(agreement, parties, sessions, network, program)
 
 
 def predict_new_nodes(

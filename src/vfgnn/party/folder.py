@@ -1,7 +1,7 @@
 """A party's run folder: its own records of its own run, never shared.
 
-run.json        which run, of which federation, since when, how it ended, how much memory it took; at the label holder
-                the outcome
+run.json        which run, of which federation, since when, how it ended, how much memory it took, how many values were
+                opened from shares, by kind; at the label holder the outcome
 federation.json the public federation file as it was compared with all peers
 metrics.jsonl   label holder only: loss and validation accuracy of each epoch
 traffic.json    messages, bytes and seconds waited, for each phase, link and direction

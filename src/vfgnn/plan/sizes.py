@@ -8,6 +8,7 @@ import torch
 from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.messages import total_bytes
 from vfgnn.program import Phase, Program, Repeated
+from vfgnn.rows import RowSet
 from vfgnn.split.steps import Moment, Rows
 
 
@@ -23,9 +24,9 @@ class Sizes:
 
 def sizes(program: Program[Moment], agreement: Agreement, train_rows: int, val_rows: int) -> Sizes:
     """Payload bytes on all links, from the program's table."""
-    rows = Rows.everything(agreement.nodes)
+    rows = Rows.all(agreement.nodes)
     if agreement.settings.publish == "needed":
-        rows = Rows(torch.arange(train_rows), torch.arange(val_rows), agreement.nodes)
+        rows = Rows(RowSet(torch.arange(train_rows)), RowSet(torch.arange(val_rows)), agreement.nodes)
     moment = replace(program.largest, rows=rows)
     frozen = replace(moment, step=replace(moment.step, refresh=False, trains_joint=False))
     steps = [row for row in program.table if isinstance(row, Repeated)]

@@ -13,6 +13,7 @@ from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.contribution import Contribution
 from vfgnn.mpc.shared import Corrections, Operation
+from vfgnn.rows import RowSet
 from vfgnn.secure_gnn.network import backward_operations, forward_operations
 from vfgnn.secure_gnn.program import (
     MATERIAL_CORRECTION,
@@ -46,7 +47,8 @@ class MaterialDealer(Dealer):
         agreement = self.agreement
         if agreement.settings.publish == "needed":
             train, val = self.channel.receive(agreement.label_holder, ROW_COUNTS).tolist()
-            self.rows = Rows(torch.arange(train), torch.arange(val), agreement.nodes)  # which ones it is not told
+            which = RowSet(torch.arange(train)), RowSet(torch.arange(val))  # made up: it is not told which ones
+            self.rows = Rows(*which, agreement.nodes)
         for name, seed in self._material.items():
             self.channel.send(name, MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
         if agreement.dealt:

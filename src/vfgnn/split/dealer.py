@@ -30,7 +30,7 @@ class Dealer(Listener):
 
     def __init__(self, agreement: Agreement, channel: Channel, own: Contribution) -> None:
         self.agreement, self.channel = agreement, channel
-        self.rows = Rows.everything(agreement.nodes)
+        self.rows = Rows.all(agreement.nodes)
         names, columns = agreement.holder_names, {k.name: k.features for k in agreement.feature_holders}
         self._seeds = {name: randomness.derive_key(own.seed, "dealer", own.run, name) for name in names}
         masks = {name: Masks(seed, run=own.run, holder=name) for name, seed in self._seeds.items()}

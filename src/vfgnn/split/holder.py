@@ -26,6 +26,7 @@ from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.privacy.publishing import Publisher, own_row_mechanism
 from vfgnn.records import Result
+from vfgnn.rows import RowSet
 from vfgnn.split.decision import Listener
 from vfgnn.split.holder_state import HolderSnapshot, HolderState
 from vfgnn.split.joint_layer import JointLayer
@@ -45,7 +46,7 @@ class Holder(Listener):
     def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
         holding, seed, mechanism = own.holding, own.seed, own.mechanism
         self.agreement, self.channel = agreement, channel
-        self.rows = Rows.everything(agreement.nodes)
+        self.rows = Rows.all(agreement.nodes)
         self._device = own.device
         self._publishes = channel.party in agreement.publishers
         self._sampling = randomness.generator(seed, "sampled neighbours")
@@ -75,7 +76,7 @@ class Holder(Listener):
         self._local = holding.local  # rows of h0 beyond the common nodes; never published
         self._graph = LocalGraph(holding.edge_index, holding.size, settings, self._device, holding.edge_weight)
         self._optimiser = LocalOptimiser(self.modules.parameters(), settings)
-        self._around: list[tuple[torch.Tensor | None, list[Neighbourhood]]] = []
+        self._around: list[tuple[RowSet, list[Neighbourhood]]] = []
         self._published: torch.Tensor | None = None
         self._released: ReleasedRows | None = None  # under row noise: what was last sent, and of which rows
         self._best: HolderSnapshot | None = None
@@ -180,8 +181,7 @@ class Holder(Listener):
         noised = self.publisher.rows(self._published.detach(), moment.rows.classes(step), step.number)
         self._publish(noised, moment)
         if self.publisher.noises_rows:
-            numbers = torch.arange(self.agreement.nodes) if rows is None else rows
-            self._released = ReleasedRows(numbers.cpu(), noised.cpu())
+            self._released = ReleasedRows(rows.numbers.cpu(), noised.cpu())
 
     def _publish(self, rows: torch.Tensor, moment: Moment | None) -> None:
         """Reveals: h_local of the moment's rows (None: of all nodes) to the server."""
@@ -193,27 +193,26 @@ class Holder(Listener):
 
     def _recomputes(self, moment: Moment) -> bool:
         """Whether rows are published that get no gradient: the backward pass then computes the others once more."""
-        return (moment.rows.train is None or moment.step.evaluates) and not self._graph.sampled
+        return (moment.rows.everything or moment.step.evaluates) and not self._graph.sampled
 
-    def _local_embeddings(self, rows: torch.Tensor | None, around: list[Neighbourhood]) -> torch.Tensor:
+    def _local_embeddings(self, rows: RowSet, around: list[Neighbourhood]) -> torch.Tensor:
         h_local = self.gnn.over(self.features.rows(around[0].nodes), around)
         if self.agreement.settings.combine != "confidence":
             return h_local
-        degree = self._graph.degree[: len(h_local)] if rows is None else self._graph.degree[rows]
-        weight = confidence_weight(degree, self.agreement.settings.confidence_degree)
+        weight = confidence_weight(rows.pick(self._graph.degree), self.agreement.settings.confidence_degree)
         return h_local * weight.to(h_local.dtype)[:, None]
 
-    def _neighbourhoods(self, rows: torch.Tensor | None, step: Step | None) -> list[Neighbourhood]:
+    def _neighbourhoods(self, rows: RowSet, step: Step | None) -> list[Neighbourhood]:
         """Computed once for each set of rows, unless neighbours are sampled anew in each step."""
-        if rows is None and self._local:
-            rows = torch.arange(self.agreement.nodes)
-        rows = None if rows is None else rows.to(self._device)
+        # The graph may have more nodes than are common: then all common ones are not all that there are.
+        index = rows.numbers if self._local else rows.index
+        index = None if index is None else index.to(self._device)
         if step is not None and self._graph.sampled:
-            return self._graph.around(rows, self._sampling)
+            return self._graph.around(index, self._sampling)
         for known, around in self._around:
-            if (known is None and rows is None) or (known is not None and rows is not None and known.equal(rows)):
+            if known.same_as(rows):
                 return around
-        around = self._graph.around(rows)
+        around = self._graph.around(index)
         self._around = [*self._around[1 - KEPT_NEIGHBOURHOODS :], (rows, around)]
         return around
 
@@ -225,9 +224,9 @@ class Holder(Listener):
         published = self._published[: len(gradient)]
         if self._recomputes(moment):
             rows = moment.rows.train
-            if rows is None:
-                rows = rows_with_gradient(gradient)
-                gradient = gradient[rows]
+            if rows.everything:  # few of them have a gradient
+                rows = RowSet(rows_with_gradient(gradient).cpu())
+                gradient = gradient[rows.numbers]
             published = self._local_embeddings(rows, self._neighbourhoods(rows, moment.step))
         self._optimiser.descend(published, gradient)
         self.features.learn()
@@ -266,7 +265,8 @@ class Holder(Listener):
         if not self._publishes:
             return
         with torch.no_grad():
-            h_local = self._local_embeddings(None, self._neighbourhoods(None, None))
+            everyone = RowSet.all(self.agreement.nodes)
+            h_local = self._local_embeddings(everyone, self._neighbourhoods(everyone, None))
         if self.publisher.noises_rows:
             h_local = self._noised_once(h_local)
         self._publish(h_local, None)

@@ -119,9 +119,9 @@ class LabelHolder(Holder):
         z, step, rows = self._evaluated, moment.step, moment.rows
         if z is None:
             raise RuntimeError("forward() comes first")
-        val = rows.val if rows.val is not None else self._labels.val
+        val = self._labels.val if rows.everything else rows.val.numbers
         with torch.no_grad():
-            logits = self.output(z if rows.val is not None else z[val])
+            logits = self.output(z[val] if rows.everything else z)
         found = self._task.evaluate(logits, self._y[val])
         improved = self._choice.hear(step.number, found)
         decision = Decision(improved=improved, stop=step.last or self._choice.lost_patience(step.number))
@@ -142,14 +142,13 @@ class LabelHolder(Holder):
         """
         if self._z is None:
             return
-        z, step, asked = self._z.requires_grad_(), moment.step, moment.rows.train
-        train = self._labels.train
-        ordered = asked if asked is not None else train
-        logits = self.output(z if asked is not None else z[train])
+        z, step, everything = self._z.requires_grad_(), moment.step, moment.rows.everything
+        ordered = self._labels.train if everything else moment.rows.train.numbers
+        logits = self.output(z[ordered] if everything else z)
         loss = self._task.loss(logits, self._y[ordered], weights=self._class_weights)
         self._output_optimiser.descend(loss)
         if z.grad is not None:
-            classes = (ALL,) if asked is None else (TRAINING,) * step.opens
+            classes = (ALL,) if everything else (TRAINING,) * step.opens
             gradient = self.publisher.gradient(z.grad, classes, step.number, train_rows=len(ordered))
             self._return_gradient(gradient)
         self._z = None

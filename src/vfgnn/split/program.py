@@ -78,7 +78,7 @@ def largest(agreement: Agreement) -> Moment:
     """Row roles are not known yet, so each message counts with all rows: an upper bound."""
     step = Step(1, refresh=agreement.collaborative, trains_joint=True, evaluates=True, last=False)
     longest = dict.fromkeys(agreement.holder_names, agreement.settings.privacy.noised_edge_bound)
-    return Moment(Rows.everything(agreement.nodes), step, longest)
+    return Moment(Rows.all(agreement.nodes), step, longest)
 
 
 def setup_messages(agreement: Agreement) -> list[Declared]:

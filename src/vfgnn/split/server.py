@@ -35,7 +35,7 @@ class Server(Listener):
 
     def __init__(self, agreement: Agreement, channel: Channel, own: Contribution) -> None:
         self.agreement, self.channel = agreement, channel
-        self.rows = Rows.everything(agreement.nodes)
+        self.rows = Rows.all(agreement.nodes)
         self._device = own.device
         self._dropout = randomness.generator(own.seed, "dropout")
         with randomness.initialising(own.seed):
@@ -71,8 +71,7 @@ class Server(Listener):
         step, train_count = moment.step, moment.rows.train_count
         rows = self._receive_rows()  # [holders, rows, d]
         if self._average is not None:
-            numbers = moment.rows.published(step)
-            rows = self._average.add(torch.arange(self.agreement.nodes) if numbers is None else numbers, rows)
+            rows = self._average.add(moment.rows.published(step).numbers, rows)
         if not step.last:
             self._received = rows[:, :train_count]
             self._kept = self.network.draw_dropout(train_count, self._dropout)

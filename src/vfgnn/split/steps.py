@@ -5,6 +5,7 @@ A pure function of the federation and of the row roles that the label holder ann
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import torch
 
@@ -15,6 +16,7 @@ from vfgnn.privacy.ledger import ALL, OTHER
 from vfgnn.privacy.ledger import TRAIN as TRAINING
 from vfgnn.privacy.ledger import VAL as VALIDATION
 from vfgnn.privacy.publishing import affordable_epochs
+from vfgnn.rows import RowSet
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
 PUBLIC_SEED = bytes(32)  # of the order of batches, which all parties compute and which hides nothing
@@ -40,61 +42,66 @@ NO_STEP = Step(number=0, refresh=False, trains_joint=False, evaluates=False, las
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows a step needs; None stands for all nodes (`publish = "all"`)."""
+    """The rows a step needs; with `publish = "all"` these are all nodes."""
 
-    train: torch.Tensor | None
-    val: torch.Tensor | None
+    train: RowSet
+    val: RowSet
     nodes: int
 
     @staticmethod
-    def everything(nodes: int) -> "Rows":
+    def all(nodes: int) -> "Rows":
         """What `publish = "all"` needs, whoever asks."""
-        return Rows(None, None, nodes)
+        return Rows(RowSet.all(nodes), RowSet.all(nodes), nodes)
 
     @staticmethod
     def from_roles(roles: torch.Tensor) -> "Rows":
         """Read the label holder's announcement."""
-        return Rows((roles == TRAIN).nonzero()[:, 0], (roles == VAL).nonzero()[:, 0], len(roles))
+        train, val = ((roles == code).nonzero()[:, 0] for code in (TRAIN, VAL))
+        return Rows(RowSet(train), RowSet(val), len(roles))
 
-    def published(self, step: Step) -> torch.Tensor | None:
+    @property
+    def everything(self) -> bool:
+        """Whether all nodes are published in every step."""
+        return self.train.everything
+
+    def published(self, step: Step) -> RowSet:
         """Training rows first, then the validation rows if the step evaluates."""
-        if self.train is None or self.val is None:
-            return None
+        if self.everything:
+            return self.train
         wanted = [self.train] * (not step.last) + [self.val] * step.evaluates
-        return torch.cat(wanted)
+        return reduce(RowSet.then, wanted)
 
     def classes(self, step: Step) -> tuple[str, ...]:
         """What `published` holds, as the privacy ledger counts it.
 
         A training row is in one batch of an epoch, so its class is charged with the first one and not again.
         """
-        if self.train is None:
+        if self.everything:
             return (ALL,)
         return (*(TRAINING,) * (step.opens and not step.last), *(VALIDATION,) * step.evaluates)
 
     def classes_of(self, chosen: torch.Tensor) -> tuple[str, ...]:
         """The classes that some rows, by a mask over all nodes, belong to."""
-        if self.train is None or self.val is None:
+        if self.everything:
             return (ALL,)
-        others = chosen.clone()
-        others[self.train] = others[self.val] = False
-        held = ((TRAINING, chosen[self.train]), (VALIDATION, chosen[self.val]), (OTHER, others))
+        train, val, others = self.train.numbers, self.val.numbers, chosen.clone()
+        others[train] = others[val] = False
+        held = ((TRAINING, chosen[train]), (VALIDATION, chosen[val]), (OTHER, others))
         return tuple(name for name, part in held if bool(part.any()))
 
     @property
     def train_count(self) -> int:
         """Rows of z_L and of the gradients."""
-        return self.nodes if self.train is None else len(self.train)
+        return len(self.train)
 
     @property
     def val_count(self) -> int:
         """Rows of z_L that are evaluated."""
-        return self.nodes if self.val is None else len(self.val)
+        return len(self.val)
 
     def published_count(self, step: Step) -> int:
         """Rows that each holder publishes in `step`."""
-        rows = self.published(step)
-        return self.nodes if rows is None else len(rows)
+        return len(self.published(step))
 
 
 @dataclass(frozen=True)
@@ -165,11 +172,11 @@ def batches(agreement: Agreement, whole: Moment) -> Iterator[Moment]:
     publishes nothing) takes part in the refresh alone, and never hears how many batches there are.
     """
     size, step, train = agreement.settings.batch_rows, whole.step, whole.rows.train
-    if size is None or train is None or step.last or len(train) <= size:
+    if size is None or train.everything or step.last or len(train) <= size:
         yield whole
         return
     public = randomness.generator(PUBLIC_SEED, f"batches of epoch {step.number}")
-    order = train[torch.randperm(len(train), generator=public)]
+    order = train.numbers[torch.randperm(len(train), generator=public)]
     parts = torch.tensor_split(order, -(-len(train) // size))  # of equal size: a small last one would weigh too much
     for number, part in enumerate(parts):
         opens = number == 0
@@ -181,7 +188,7 @@ def batches(agreement: Agreement, whole: Moment) -> Iterator[Moment]:
             closes=number == len(parts) - 1,
             share=len(part) / len(train),
         )
-        yield replace(whole, step=batch, rows=replace(whole.rows, train=part))
+        yield replace(whole, step=batch, rows=replace(whole.rows, train=RowSet(part)))
 
 
 def end_step(agreement: Agreement) -> int:
