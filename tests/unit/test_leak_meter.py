@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from tests.conftest import random_graph
-from tests.protocol.joint import federation_of
+from tests.protocol.joint import agreement_of
 from vfgnn.data.partition import partition
 from vfgnn.errors import PolicyRefused
 from vfgnn.lab.federation import split_labels
@@ -22,17 +22,17 @@ def test_rank():
 
 def test_the_share_is_revealed_dimensions_over_rank():
     features = [torch.eye(30, 20), torch.eye(30, 6)]
-    federation = federation_of(features, [True, True], dim=4, epochs=9)
+    federation = agreement_of(features, [True, True], dim=4, epochs=9)
     one = meter(federation, "h0", features[0])
     assert (one.revealed_dimensions, one.rank, one.share) == (40, 20, 2.0)
     assert meter(federation, "h0", features[0], steps=4).share == 1.0
-    assert "known rows" in meter(federation_of(features, [True, True], dim=8), "h1", features[1]).explain()
+    assert "known rows" in meter(agreement_of(features, [True, True], dim=8), "h1", features[1]).explain()
 
 
 def test_nobody_to_leak_to():
     features = [torch.eye(30, 20), torch.eye(30, 6)]
-    assert meter(federation_of(features, [True, False]), "h0", features[0]) is None
-    assert meter(federation_of(features, [False, True]), "h0", features[0]) is not None
+    assert meter(agreement_of(features, [True, False]), "h0", features[0]) is None
+    assert meter(agreement_of(features, [False, True]), "h0", features[0]) is not None
 
 
 @pytest.mark.parametrize(
