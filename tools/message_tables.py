@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
-from vfgnn.alignment.program import Plan, aligning, most_bytes
+from vfgnn.alignment.program import AlignmentPlan, aligning, most_bytes
 from vfgnn.messages import Declared, Kind
 from vfgnn.program import Program, calling, leaving
 from vfgnn.rows import RowSet
@@ -105,8 +105,8 @@ def tables() -> dict[str, str]:
     """By the name in the marker."""
     agreement, secure = example(), serverless()
     parties, leader = agreement.parties, agreement.label_holder
-    tokens = Plan("tokens", agreement.holder_names, leader, agreement.others, IDS)
-    psi = Plan("psi", ("A", "B"), "A", (SERVER, "B"), IDS)
+    tokens = AlignmentPlan("tokens", agreement.holder_names, leader, agreement.others, IDS)
+    psi = AlignmentPlan("psi", ("A", "B"), "A", (SERVER, "B"), IDS)
     return {
         "training": table_of(training(agreement), agreement),
         "leaving": table_of(leaving(parties, leader), agreement),

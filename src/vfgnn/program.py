@@ -28,7 +28,7 @@ END = Kind("end", "that everybody's final state is, so that the receiver may go"
 PASS = Kind("pass", "that one more pass is wanted, and whether nodes are to be aligned anew; never for whom")
 
 
-class Moment(Protocol):
+class AnyMoment(Protocol):
     """What a party knows of sizes at one point of a program."""
 
     @property
@@ -44,8 +44,8 @@ class Moment(Protocol):
         """Whether this is the last one."""
 
 
-M = TypeVar("M", bound=Moment)
-M_co = TypeVar("M_co", bound=Moment, covariant=True)
+M = TypeVar("M", bound=AnyMoment)
+M_co = TypeVar("M_co", bound=AnyMoment, covariant=True)
 Messages = Callable[[M], list[Declared]]
 
 

@@ -6,7 +6,8 @@ import torch
 from tests.protocol.test_secure_gnn import settings, small
 from vfgnn.lab.local_files import write_federation
 from vfgnn.lab.processes import LocalProcesses
-from vfgnn.lab.secure_gnn import COMMAND, train_secure_gnn
+from vfgnn.lab.secure_gnn import train_secure_gnn
+from vfgnn.party.baseline import COMMAND
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from vfgnn.alignment.program import (
     PSI_SETUP,
     PSI_SIZE,
     TOKENS_SENT,
-    Plan,
+    AlignmentPlan,
 )
 from vfgnn.alignment.psi import _shuffled
 from vfgnn.alignment.tokens import OwnTokens, from_tensor, intersection
@@ -62,7 +62,7 @@ class Run:
         self.network, self.key = Recorded(spoil), key
         holders = tuple(ids)
         others = (SERVER, DEALER, *(name for name in holders if name != "A"))
-        self.plan, self.results = Plan(method, holders, "A", others, max_ids), {}
+        self.plan, self.results = AlignmentPlan(method, holders, "A", others, max_ids), {}
 
     def go(self):
         self.network.run({name: self._follow(name) for name in (*self.ids, SERVER, DEALER)})
@@ -421,10 +421,10 @@ def test_psi_without_its_library_says_what_to_install(monkeypatch):
 )
 def test_impossible_plans_are_refused(changes):
     possible = {"method": "tokens", "holders": ("A", "B"), "label_holder": "A", "others": ("server", "B"), "max_ids": 9}
-    Plan(**possible)
+    AlignmentPlan(**possible)
 
     with pytest.raises(ConfigError):
-        Plan(**{**possible, **changes})
+        AlignmentPlan(**{**possible, **changes})
 
 
 def test_nothing_prints_what_it_holds():

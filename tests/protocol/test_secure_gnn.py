@@ -10,9 +10,9 @@ from tests.unit.test_beaver import looks_uniform
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError, VfgnnError
 from vfgnn.lab.scenario import agreement_of
-from vfgnn.lab.secure_gnn import serverless, train_secure_gnn
+from vfgnn.lab.secure_gnn import train_secure_gnn
 from vfgnn.mpc import beaver
-from vfgnn.secure_gnn.program import GRADIENT_SHARE, LOGITS_SHARE, MASKED_SHARE, MATERIAL_CORRECTION
+from vfgnn.secure_gnn.program import GRADIENT_SHARE, LOGITS_SHARE, MASKED_SHARE, MATERIAL_CORRECTION, serverless
 from vfgnn.settings import Preset
 from vfgnn.transport.memory import InMemoryNetwork
 

@@ -2,7 +2,7 @@
 
 from vfgnn.alignment import order
 from vfgnn.alignment.order import Aligned
-from vfgnn.alignment.program import Counts, Plan
+from vfgnn.alignment.program import AlignmentPlan, Counts
 from vfgnn.channel import Channel
 
 
@@ -11,7 +11,7 @@ class AligningDealer:
 
     known = Counts()
 
-    def __init__(self, channel: Channel, plan: Plan) -> None:
+    def __init__(self, channel: Channel, plan: AlignmentPlan) -> None:
         self.channel, self._plan = channel, plan
         self.aligned = Aligned(0)
 

@@ -9,7 +9,7 @@ import torch
 from vfgnn import randomness
 from vfgnn.alignment import order, psi, tokens
 from vfgnn.alignment.order import Aligned
-from vfgnn.alignment.program import ALIGNMENT_KEY, ID_COUNT, PSI, Counts, Plan
+from vfgnn.alignment.program import ALIGNMENT_KEY, ID_COUNT, PSI, AlignmentPlan, Counts
 from vfgnn.alignment.tokens import OwnTokens
 from vfgnn.channel import Channel
 
@@ -17,7 +17,7 @@ from vfgnn.channel import Channel
 class AligningHolder:
     """Finds the common ids among its own."""
 
-    def __init__(self, channel: Channel, plan: Plan, ids: pa.Array, key: bytes | None) -> None:
+    def __init__(self, channel: Channel, plan: AlignmentPlan, ids: pa.Array, key: bytes | None) -> None:
         self.channel, self._plan = channel, plan
         self._texts = tokens.checked(ids, party=channel.party, max_ids=plan.max_ids)
         self._key = key

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import torch
 
-from vfgnn.alignment.program import NODE_COUNT, ORDER_DIGEST, Plan, possible
+from vfgnn.alignment.program import NODE_COUNT, ORDER_DIGEST, AlignmentPlan, possible
 from vfgnn.channel import Channel
 from vfgnn.errors import DataError, ProtocolError
 
@@ -37,7 +37,7 @@ def digest(ids: pa.Array, rows: torch.Tensor, key: bytes) -> bytes:
     return hmac.digest(key, b"".join(len(one).to_bytes(8, "little") + one for one in common), "sha256")
 
 
-def settle(channel: Channel, plan: Plan, aligned: Aligned) -> None:
+def settle(channel: Channel, plan: AlignmentPlan, aligned: Aligned) -> None:
     """A holder's side: return if all have the same order.
 
     Reveals: a digest of the order to the label holder; the number of common nodes to everyone.
@@ -52,12 +52,12 @@ def settle(channel: Channel, plan: Plan, aligned: Aligned) -> None:
         _hear(channel, plan, nodes)
 
 
-def hear_count(channel: Channel, plan: Plan, *, expected: int | None = None) -> int:
+def hear_count(channel: Channel, plan: AlignmentPlan, *, expected: int | None = None) -> int:
     """Everyone else's side: wait for the number of nodes; `expected` where this party knows it."""
     return _hear(channel, plan, expected)
 
 
-def _announce(channel: Channel, plan: Plan, nodes: int) -> None:
+def _announce(channel: Channel, plan: AlignmentPlan, nodes: int) -> None:
     """Reveals: the number of common nodes to everyone."""
     if not nodes:
         raise DataError(
@@ -70,13 +70,13 @@ def _announce(channel: Channel, plan: Plan, nodes: int) -> None:
         channel.send(party, NODE_COUNT, torch.tensor([nodes]))
 
 
-def _hear(channel: Channel, plan: Plan, expected: int | None) -> int:
+def _hear(channel: Channel, plan: AlignmentPlan, expected: int | None) -> int:
     nodes = int(channel.receive(plan.label_holder, NODE_COUNT))
     least, most = (1, plan.max_ids) if expected is None else (expected, expected)
     return possible(nodes, most, plan.label_holder, least=least)
 
 
-def _compare(channel: Channel, plan: Plan, own: bytes) -> None:
+def _compare(channel: Channel, plan: AlignmentPlan, own: bytes) -> None:
     digests = {holder: channel.receive(holder, ORDER_DIGEST).numpy().tobytes() for holder in plan.other_holders}
     differing = [holder for holder, one in digests.items() if not hmac.compare_digest(one, own)]
     if differing:

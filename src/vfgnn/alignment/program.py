@@ -44,7 +44,7 @@ ELEMENT_BYTES, FRAME_BYTES = 35, 16  # a curve point as protobuf writes it; the 
 
 
 @dataclass(frozen=True)
-class Plan:
+class AlignmentPlan:
     """Who aligns, by which method: public and the same at all parties."""
 
     method: str
@@ -93,7 +93,7 @@ class Counts:
     closes: bool = True
 
 
-def aligning(plan: Plan) -> Program[Counts]:
+def aligning(plan: AlignmentPlan) -> Program[Counts]:
     """From ids to a common order."""
     by_tokens: tuple[Phase[Counts], ...] = (
         Phase("alignment tokens", "exchange_tokens", lambda counts: tokens(plan, counts.ids)),
@@ -112,7 +112,7 @@ def aligning(plan: Plan) -> Program[Counts]:
     return Program("alignment", (plan.label_holder, *plan.others), plan.label_holder, table, most)
 
 
-def opening(plan: Plan) -> list[Declared]:
+def opening(plan: AlignmentPlan) -> list[Declared]:
     """The key, and counts of a fixed shape on which the later shapes depend."""
     keys = [Declared(ALIGNMENT_KEY, plan.label_holder, holder, *SEED) for holder in plan.other_holders]
     counts = [
@@ -121,7 +121,7 @@ def opening(plan: Plan) -> list[Declared]:
     return keys + counts
 
 
-def tokens(plan: Plan, counts: Mapping[str, int]) -> list[Declared]:
+def tokens(plan: AlignmentPlan, counts: Mapping[str, int]) -> list[Declared]:
     """As many tokens as their holders said; a holder knows its own count, the server all."""
     lists = [
         Declared(TOKENS_SENT, holder, SERVER, torch.uint8, (possible(count, plan.max_ids, holder), TOKEN_BYTES))
@@ -130,12 +130,12 @@ def tokens(plan: Plan, counts: Mapping[str, int]) -> list[Declared]:
     return lists + [Declared(COMMON_COUNT, SERVER, holder, *COUNT) for holder in plan.holders]
 
 
-def positions(plan: Plan, common: int) -> list[Declared]:
+def positions(plan: AlignmentPlan, common: int) -> list[Declared]:
     """One position for each common id."""
     return [Declared(COMMON_POSITIONS, SERVER, holder, WORD, (common,)) for holder in plan.holders]
 
 
-def asker(plan: Plan, counts: Mapping[str, int]) -> str:
+def asker(plan: AlignmentPlan, counts: Mapping[str, int]) -> str:
     """The holder with fewer ids asks: the other encrypts its own ids once and those of the asker once more."""
     for holder, count in counts.items():
         possible(count, plan.max_ids, holder)
@@ -182,7 +182,7 @@ def common_tokens(sender: str, receiver: str, common: int) -> list[Declared]:
     return [Declared(COMMON_TOKENS, sender, receiver, torch.uint8, (common, TOKEN_BYTES))]
 
 
-def order(plan: Plan) -> list[Declared]:
+def order(plan: AlignmentPlan) -> list[Declared]:
     """All digests come in before the number of nodes goes out."""
     leader = plan.label_holder
     digests = [Declared(ORDER_DIGEST, holder, leader, *DIGEST) for holder in plan.other_holders]
@@ -196,12 +196,12 @@ def possible(count: int, most: int, sender: str, *, least: int = 1) -> int:
     return count
 
 
-def _asks(plan: Plan, holder: str, counts: Counts) -> bool:
+def _asks(plan: AlignmentPlan, holder: str, counts: Counts) -> bool:
     """Whether this holder asks; who knows no counts has no part in it."""
     return bool(counts.ids) and asker(plan, counts.ids) == holder
 
 
-def _asked_by(plan: Plan, asks: str, _: Counts) -> list[Declared]:
+def _asked_by(plan: AlignmentPlan, asks: str, _: Counts) -> list[Declared]:
     """All of PSI, with as many ids as there may be: one phase, so that nobody waits for the other to be ready."""
     (answers,) = plan.matchers(asks)
     pieces = piece_counts(plan.max_ids)

@@ -32,14 +32,16 @@ from vfgnn.alignment.program import (
     PSI_RESPONSE,
     PSI_SETUP,
     PSI_SIZE,
-    Plan,
+    AlignmentPlan,
 )
 from vfgnn.alignment.tokens import Numbers, OwnTokens, from_tensor, to_tensor
 from vfgnn.channel import Channel
 from vfgnn.messages import Kind
 
 
-def match(channel: Channel, plan: Plan, own: OwnTokens, ids: pa.Array, counts: Mapping[str, int]) -> torch.Tensor:
+def match(
+    channel: Channel, plan: AlignmentPlan, own: OwnTokens, ids: pa.Array, counts: Mapping[str, int]
+) -> torch.Tensor:
     """A holder's side, from step 2 on: rows of the common ids.
 
     Reveals: to the other holder, which ids are common.

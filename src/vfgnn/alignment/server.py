@@ -5,14 +5,14 @@ What leaves: to each holder, how many ids are common and which of its own they a
 
 from vfgnn.alignment import order, tokens
 from vfgnn.alignment.order import Aligned
-from vfgnn.alignment.program import ID_COUNT, Counts, Plan
+from vfgnn.alignment.program import ID_COUNT, AlignmentPlan, Counts
 from vfgnn.channel import Channel
 
 
 class AligningServer:
     """Matches the tokens of all holders."""
 
-    def __init__(self, channel: Channel, plan: Plan) -> None:
+    def __init__(self, channel: Channel, plan: AlignmentPlan) -> None:
         self.channel, self._plan = channel, plan
         self.known = Counts()
         self._lists: dict[str, tokens.Tokens] = {}

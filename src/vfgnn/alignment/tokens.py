@@ -29,7 +29,7 @@ from vfgnn.alignment.program import (
     COMMON_POSITIONS,
     TOKEN_BYTES,
     TOKENS_SENT,
-    Plan,
+    AlignmentPlan,
     possible,
 )
 from vfgnn.channel import Channel
@@ -115,18 +115,18 @@ def hear_rows(channel: Channel, own: OwnTokens) -> torch.Tensor:
     return own.rows_at(channel.receive(SERVER, COMMON_POSITIONS).numpy(), SERVER)
 
 
-def collect(channel: Channel, plan: Plan) -> dict[str, Tokens]:
+def collect(channel: Channel, plan: AlignmentPlan) -> dict[str, Tokens]:
     """The server's step 2: every holder's tokens."""
     return {holder: _sorted(channel.receive(holder, TOKENS_SENT), holder) for holder in plan.holders}
 
 
-def tell_count(channel: Channel, plan: Plan, common: int) -> None:
+def tell_count(channel: Channel, plan: AlignmentPlan, common: int) -> None:
     """Reveals: to each holder, the number of common ids."""
     for holder in plan.holders:
         channel.send(holder, COMMON_COUNT, torch.tensor([common]))
 
 
-def tell_positions(channel: Channel, plan: Plan, lists: Mapping[str, Tokens], common: Tokens) -> None:
+def tell_positions(channel: Channel, plan: AlignmentPlan, lists: Mapping[str, Tokens], common: Tokens) -> None:
     """The server's step 3. Reveals: to each holder, which of its own ids are common."""
     for holder in plan.holders:
         channel.send(holder, COMMON_POSITIONS, torch.from_numpy(np.searchsorted(lists[holder], common)))

@@ -20,7 +20,7 @@ import torch
 from vfgnn.agreement import SERVER
 from vfgnn.alignment.align import align
 from vfgnn.alignment.order import Aligned
-from vfgnn.alignment.program import Plan
+from vfgnn.alignment.program import AlignmentPlan
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import holder_names
 from vfgnn.data.tables import Columns, EdgeTable, NodeTable, holding_of, read_edges, read_nodes
@@ -110,7 +110,7 @@ def _read(folder: Path, *, with_edges: bool) -> tuple[NodeTable, EdgeTable | Non
 
 def _align(method: str, ids: dict[str, pa.Array], most: int) -> dict[str, torch.Tensor]:
     network, found, names = InMemoryNetwork(), dict[str, Aligned](), tuple(ids)
-    plan = Plan(method, names, names[0], (SERVER, *names[1:]), most)
+    plan = AlignmentPlan(method, names, names[0], (SERVER, *names[1:]), most)
 
     def follow(name: str) -> None:
         found[name] = align(network.channel(name), plan, ids.get(name))

@@ -25,7 +25,7 @@ from vfgnn.experiments.tables import TableRow, row_of
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.local_files import write_federation
 from vfgnn.lab.processes import VFGNN, LocalProcesses
-from vfgnn.lab.secure_gnn import COMMAND
+from vfgnn.party.baseline import COMMAND
 from vfgnn.settings import Preset, Settings
 from vfgnn.writing import write_whole
 

@@ -6,7 +6,7 @@ Read by whoever needs to know what may be sent: sessions, `vfgnn doctor`, the pl
 from typing import Any
 
 from vfgnn.agreement import Agreement
-from vfgnn.alignment.program import Plan, aligning
+from vfgnn.alignment.program import AlignmentPlan, aligning
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
 from vfgnn.program import Program, calling, leaving
@@ -30,10 +30,10 @@ def _alignment(file: FederationFile) -> list[Program[Any]]:
     return [] if file.alignment is None else [aligning(plan_of(file, file.agreement))]
 
 
-def plan_of(file: FederationFile, agreement: Agreement) -> Plan:
+def plan_of(file: FederationFile, agreement: Agreement) -> AlignmentPlan:
     """Who aligns, and how."""
     how = alignment_of(file)
-    return Plan(how.method, agreement.holder_names, agreement.label_holder, agreement.others, how.max_ids)
+    return AlignmentPlan(how.method, agreement.holder_names, agreement.label_holder, agreement.others, how.max_ids)
 
 
 def alignment_of(file: FederationFile) -> Alignment:

@@ -19,6 +19,7 @@ from vfgnn.agreement import Agreement
 from vfgnn.checkpoint import Checkpoints
 from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
+from vfgnn.logs import Event
 from vfgnn.message_log import MessageLog
 from vfgnn.party import aligning, programs
 from vfgnn.party.folder import RunFolder, hold
@@ -82,7 +83,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         except BaseException as error:
             reason = str(error) if isinstance(error, VfgnnError) else brief(error)
             folder.end(run.traffic, revealed=run.revealed, outcome=None, error=reason)
-            logs.event("run failed", reason=brief(error))
+            logs.event(Event.RUN_FAILED, reason=brief(error))
             raise
         run.write_down()
     finally:
@@ -131,7 +132,7 @@ class OwnRun:
                     role.close()
                 self.over, self.outcome = True, None if role.result is None else role.result.outcome
         except PeerRestarted as restarted:
-            logs.event("going back to a common step", reason=restarted.what)
+            logs.event(Event.GOING_BACK, reason=restarted.what)
             self._restarted = True
         except ChannelClosed:
             if not self._ended:
@@ -177,7 +178,7 @@ class OwnRun:
             )
         self.kept.go_back(start.run, start.step)
         self.folder.begin(start.run, start.step, self.file)
-        begins = "run goes on" if resumes else "run begins"
+        begins = Event.RUN_GOES_ON if resumes else Event.RUN_BEGINS
         logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
         self._find_nodes(None if resumes else session, start.run)
         agreement = self.file.agreement_over(self.nodes)
@@ -222,7 +223,7 @@ class OwnRun:
         metrics = {} if known is None else {"loss": known.loss, "val_accuracy": known.val_accuracy}
         epochs = trained_epochs(self.file.agreement)
         used = round(time.process_time(), 3)
-        logs.event("epoch", epoch=number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
+        logs.event(Event.EPOCH, epoch=number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
 
     def write_down(self) -> None:
         """The records of a run that came to its end."""
@@ -236,7 +237,7 @@ class OwnRun:
             self.ledger.close()
         self.folder.end(self.traffic, revealed=self.revealed, outcome=self.outcome, error=None)
         found = {} if self.outcome is None else {"test_accuracy": round(self.outcome.test_accuracy, 4)}
-        logs.event("run ended", **found)
+        logs.event(Event.RUN_ENDED, **found)
 
     def _stated(self, agreement: Agreement, ledger: "Ledger | None") -> "Statement":
         """What the privacy settings mean: before the run, or with what the ledger says."""

@@ -23,7 +23,7 @@ from vfgnn.checkpoint import Checkpoints, RoleState, copied
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning
-from vfgnn.party.folder import hold
+from vfgnn.party.folder import RunState, hold
 from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.party.released import Released
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
@@ -219,7 +219,7 @@ def _refuse_unfinished(party: PartyFile, kept: Checkpoints, end: int) -> None:
         state = json.loads((party.run_folder / "run.json").read_text()).get("state")
     except (OSError, ValueError):
         state = None
-    if end not in kept.steps or state != "finished":
+    if end not in kept.steps or state != RunState.FINISHED:
         raise CheckpointRefused(
             f"{party.name} has no trained model",
             expected="the run folder of a finished run of this federation",

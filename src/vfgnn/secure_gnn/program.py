@@ -16,14 +16,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Self
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.mpc.shared import Operation
 from vfgnn.program import Phase, Program
 from vfgnn.secure_gnn.network import Momentum, backward_operations, forward_operations
-from vfgnn.settings import Positive
+from vfgnn.settings import Positive, explain
 from vfgnn.split import program as split
 from vfgnn.split.steps import Moment, Rows, Step
 
@@ -87,6 +87,14 @@ class ServerlessAgreement(Agreement):
     def corrected(self) -> str:
         """The holder that receives the dealer's corrections."""
         return self.holder_names[-1]
+
+
+def serverless(agreement: Agreement, **more: object) -> ServerlessAgreement:
+    """The same federation without its server; `more` is what only SecureGNN has."""
+    try:
+        return ServerlessAgreement.model_validate({**agreement.model_dump(), **more})
+    except ValidationError as error:
+        raise explain(error, "SecureGNN", ServerlessAgreement) from None
 
 
 def training(agreement: ServerlessAgreement) -> Program[Moment]:

@@ -197,7 +197,7 @@ class Holder(Listener):
 
     def _local_embeddings(self, rows: RowSet, around: list[Neighbourhood]) -> torch.Tensor:
         h_local = self.gnn.over(self.features.rows(around[0].nodes), around)
-        if self.agreement.settings.combine != "confidence":
+        if not self.agreement.settings.tells_degrees:
             return h_local
         weight = confidence_weight(rows.pick(self._graph.degree), self.agreement.settings.confidence_degree)
         return h_local * weight.to(h_local.dtype)[:, None]

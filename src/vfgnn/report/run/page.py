@@ -178,7 +178,7 @@ def _leaks(kept: Sequence[Kept]) -> str:
             "Each reveal of h0 gives the holders with edges more linear combinations of everybody's columns; from "
             "100 % of the rank on, possibly all of them."
         )
-    if settings.combine == "confidence":
+    if settings.tells_degrees:
         told.append(f"The server learns each holder's degrees up to {settings.confidence_degree}.")
     if settings.publish == "needed":
         told.append("Server and holders know which rows train and which validate.")
