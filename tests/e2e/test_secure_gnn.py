@@ -23,4 +23,4 @@ def test_processes_train_what_one_process_trains(tmp_path):
     losses = [torch.tensor([m.loss for m in outcome.history[:-1]]) for outcome in (local.outcome, expected)]
     torch.testing.assert_close(*losses, atol=2e-3, rtol=2e-3)  # truncation rounds at random
     assert not local.run_folder("server").exists()
-    assert local.traffic.bytes_in("forward", "backward") > 0
+    assert local.traffic.bytes_in("refresh", "forward", "backward") > 0

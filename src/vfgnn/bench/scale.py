@@ -25,6 +25,7 @@ from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party.folder import read_cpu_seconds, read_peak_bytes
 from vfgnn.plan.sizes import memory
 from vfgnn.settings import Settings
+from vfgnn.split.program import training
 
 HOLDERS, COLUMNS, EDGES_PER_NODE, CLASSES = 3, 32, 10, 4
 TRAIN, VAL = 0.1, 0.01  # of the nodes
@@ -142,7 +143,7 @@ def _measured(local: LocalFederation, nodes: int, settings: Settings) -> ScalePo
         cpu_s=sum(_cpu_of_an_epoch(local, name) for name in local.names),
         begin_s=ticks[0],
         # One refresh for each epoch, the last of them in the step that only evaluates.
-        bytes_per_epoch=local.traffic.bytes_in("forward", "backward") // settings.epochs,
+        bytes_per_epoch=local.traffic.bytes_in(*training(local.file.agreement).repeated) // settings.epochs,
         bytes_setup=local.traffic.bytes_in("setup"),
         peak_bytes={name: read_peak_bytes(local.run_folder(name)) for name in local.names},
         predicted_bytes=memory(local.file.agreement),

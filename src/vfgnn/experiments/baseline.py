@@ -27,6 +27,7 @@ from vfgnn.lab.local_files import write_federation
 from vfgnn.lab.processes import VFGNN, LocalProcesses
 from vfgnn.party.baseline import COMMAND
 from vfgnn.settings import Preset, Settings
+from vfgnn.split.program import training
 from vfgnn.writing import write_whole
 
 DATASET = "pubmed"
@@ -105,7 +106,7 @@ class Measurement:
             with LocalProcesses(local, names=names, command=COMMAND if secure else VFGNN) as running:
                 running.wait()
             ticks = local.ticks[:-1]  # the last one is the evaluation at the end
-            size = local.traffic.bytes_in("forward", "backward") // epochs
+            size = local.traffic.bytes_in(*training(local.file.agreement).repeated) // epochs
         steps = [after - before for before, after in zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False)]
         printed = PAPER_SECONDS[self.model] if self.dataset == DATASET else None
         return Timing(self.dataset, self.model, self.publish, self.features, median(steps), size, printed)

@@ -50,7 +50,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
     """
     with open_run(file, party, log_json=log_json, fresh=fresh) as run:
         while not run.over:
-            with run.attempt() as (start, role):
+            with run.going_back(), run.attempt() as (start, role):
                 if start.step < run.end:
                     carry_out(training(role.agreement), role, begin=start.step, watch=run.watch)
                 run.leave(role)
@@ -116,21 +116,10 @@ class OwnRun:
         self._ended = self.end in self.kept.steps  # by an earlier process, which was then killed
 
     @contextmanager
-    def attempt(self) -> Iterator[tuple[Start, AnyRole]]:
-        """Meet the others and stand where all stand; a peer that is started anew ends the attempt, not the run."""
-        patience, late = self.file.patience, self._restarted or self._ended
-        wait_s, key = (patience.away_s, "away_s") if late else (patience.start_s, "start_s")
-        endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
-        session = self._session = NetworkSession(endpoint, programs.of_run(self.file), log=self.log)
-        session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
+    def going_back(self) -> Iterator[None]:
+        """A peer that is started anew ends an attempt, also while the parties meet, but not the run."""
         try:
-            with session.met(wait_s=wait_s, key=key) as start, self._kept_on_failure():
-                role = self._role(start, session)
-                try:
-                    yield start, role
-                finally:
-                    role.close()
-                self.over, self.outcome = True, None if role.result is None else role.result.outcome
+            yield
         except PeerRestarted as restarted:
             logs.event(Event.GOING_BACK, reason=restarted.what)
             self._restarted = True
@@ -138,6 +127,22 @@ class OwnRun:
             if not self._ended:
                 raise
             self._already_over()
+
+    @contextmanager
+    def attempt(self) -> Iterator[tuple[Start, AnyRole]]:
+        """Meet the others, stand where all stand, and say goodbye at the end."""
+        patience, late = self.file.patience, self._restarted or self._ended
+        wait_s, key = (patience.away_s, "away_s") if late else (patience.start_s, "start_s")
+        endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
+        session = self._session = NetworkSession(endpoint, programs.of_run(self.file), log=self.log)
+        session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
+        with session.met(wait_s=wait_s, key=key) as start, self._kept_on_failure():
+            role = self._role(start, session)
+            try:
+                yield start, role
+            finally:
+                role.close()
+            self.over, self.outcome = True, None if role.result is None else role.result.outcome
 
     @contextmanager
     def _kept_on_failure(self) -> Iterator[None]:
