@@ -61,7 +61,7 @@ def table_of(program: Program[Any], agreement: Agreement) -> str:
     """One line for each kind of message in each phase."""
     moment = program.largest
     if isinstance(moment, Moment):
-        moment = replace(moment, rows=Rows(RowSet(torch.arange(TRAIN)), RowSet(torch.arange(VAL)), NODES))
+        moment = replace(moment, rows=Rows(RowSet(torch.arange(TRAIN)), RowSet(torch.arange(VAL))))
     found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
     for phase in program.phases:
         for message in phase.messages(moment):

@@ -33,11 +33,11 @@ class Transport(Protocol):
 class Channel:
     """One party's end of all its links."""
 
-    def __init__(self, party: str, transport: Transport, *, log: MessageLog | None = None, start: str = "") -> None:
+    def __init__(self, party: str, transport: Transport, *, log: MessageLog | None = None) -> None:
         self.party = party
         self.traffic = Traffic()
         self.revealed: Counter[str] = Counter()  # values that were opened from shares, by kind
-        self._transport, self._log, self._start = transport, log, start
+        self._transport, self._log, self._start = transport, log, ""
         self._phase = "before setup"
         self._step: int | None = None
         self._expected: dict[tuple[str, str], deque[Declared]] = {}

@@ -192,7 +192,7 @@ class Checkpoints:
                     expected=ours[:64],
                     got=str(about.get(key))[:64],
                     where=str(path),
-                    hint="a changed federation trains anew: `vfgnn run --fresh` at all parties, or another run_folder",
+                    hint="`vfgnn run --fresh` at all parties trains anew; or name another run_folder",
                 )
         if about["step"] != _step(path):
             raise CheckpointRefused("a checkpoint of another step", got=str(about["step"]), where=str(path), hint=HINT)

@@ -33,7 +33,7 @@ class AnyMoment(Protocol):
 
     @property
     def number(self) -> int | None:
-        """Of the step, for records; None outside of steps."""
+        """Of the step, for records; outside of steps it means nothing."""
 
     @property
     def opens(self) -> bool:

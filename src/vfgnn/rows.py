@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RowSet:
     """Never absent: whoever needs all rows says so."""
 
@@ -19,6 +19,9 @@ class RowSet:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __repr__(self) -> str:
+        return f"RowSet({len(self)} rows)"  # which rows train is not for logs
 
     def then(self, other: "RowSet") -> "RowSet":
         """These, then the others."""

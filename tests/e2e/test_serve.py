@@ -149,7 +149,7 @@ def test_another_command_beside_it_is_refused_by_name(trained):
     local, _ = trained
     with Served(local) as served:
         served.processes.kill("shop")
-        said = refused("predict", local.federation_toml, local.party_toml("shop"))
+        said = refused("predict", local.federation_toml, local.party_toml("shop"), code=3)
         assert "`vfgnn serve`" in said and "`vfgnn predict`" in said
         served.processes.start("shop")
         served.wait(200)

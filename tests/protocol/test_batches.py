@@ -75,7 +75,7 @@ def agreement(**settings):
     )
 
 
-ROWS = Rows(RowSet(torch.arange(10, 20)), RowSet(torch.arange(20, 27)), 30)
+ROWS = Rows(RowSet(torch.arange(10, 20)), RowSet(torch.arange(20, 27)))
 
 
 def cut(fed, rows=ROWS):

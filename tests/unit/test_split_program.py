@@ -48,7 +48,7 @@ def all_messages(fed, rows):
     return messages
 
 
-ROWS = Rows(RowSet(torch.arange(3)), RowSet(torch.arange(3, 7)), 10)
+ROWS = Rows(RowSet(torch.arange(3)), RowSet(torch.arange(3, 7)))
 
 
 def test_steps_evaluate_before_they_move_and_end_with_an_evaluation():

@@ -1,6 +1,7 @@
 """A party's own run: what ends an attempt, and what ends the run."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,7 @@ def meeting(error):
 def own_run(*, ended=False):
     run = OwnRun.__new__(OwnRun)
     run._ended, run._restarted, run.over = ended, False, False
+    run.end, run.kept = 5, SimpleNamespace(steps=[5] if ended else [])
     run._already_over = lambda: setattr(run, "over", True)
     return run
 
@@ -34,6 +36,13 @@ def test_who_had_ended_before_misses_nobody():
     with run.going_back(), meeting(ChannelClosed("B did not come")):
         pytest.fail("nobody has met")
     assert run.over
+
+
+def test_who_has_gone_back_since_it_ended_hears_it_too():
+    run = own_run(ended=True)
+    run.kept.steps = [3]
+    with pytest.raises(ChannelClosed), run.going_back(), meeting(ChannelClosed("B did not come")):
+        pass
 
 
 def test_who_had_not_ended_hears_that_nobody_came():

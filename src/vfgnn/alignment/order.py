@@ -49,12 +49,7 @@ def settle(channel: Channel, plan: AlignmentPlan, aligned: Aligned) -> None:
     else:
         payload = torch.frombuffer(bytearray(aligned.digest), dtype=torch.uint8)
         channel.send(plan.label_holder, ORDER_DIGEST, payload)
-        _hear(channel, plan, nodes)
-
-
-def hear_count(channel: Channel, plan: AlignmentPlan, *, expected: int | None = None) -> int:
-    """Everyone else's side: wait for the number of nodes; `expected` where this party knows it."""
-    return _hear(channel, plan, expected)
+        hear_count(channel, plan, expected=nodes)
 
 
 def _announce(channel: Channel, plan: AlignmentPlan, nodes: int) -> None:
@@ -70,7 +65,8 @@ def _announce(channel: Channel, plan: AlignmentPlan, nodes: int) -> None:
         channel.send(party, NODE_COUNT, torch.tensor([nodes]))
 
 
-def _hear(channel: Channel, plan: AlignmentPlan, expected: int | None) -> int:
+def hear_count(channel: Channel, plan: AlignmentPlan, *, expected: int | None = None) -> int:
+    """Everyone but the label holder: wait for the number of nodes; `expected` where this party knows it."""
     nodes = int(channel.receive(plan.label_holder, NODE_COUNT))
     least, most = (1, plan.max_ids) if expected is None else (expected, expected)
     return possible(nodes, most, plan.label_holder, least=least)

@@ -1,4 +1,4 @@
-"""A whole federation in one process: the same parties, schedule and messages, over the in-memory channel.
+"""A whole federation in one process: the same parties, programs and messages, over memory.
 
 For experiments, tests and a first look. Nothing is secret here: one process has everything.
 """
@@ -226,7 +226,7 @@ def simulate(
     """Split a graph over holders, train the federation in this process, and compare.
 
     `data` is a PyG `Data` with masks or the name of a benchmark, for 2 `holders` unless you say otherwise, or a
-    `Agreement` of holders' own graphs. `gnn` and `combine` are ours by name, or your own: a class or its import path;
+    `Federation` of holders' own graphs. `gnn` and `combine` are ours by name, or your own: a class or its import path;
     `mechanism` is your own noise on rows in the place of the Gaussian one (docs/python.md). `overrides` are settings by
     name (`epochs=50`, `privacy={"edge_epsilon": 8}`). `on_epoch` hears of every epoch of every model, `on_scenario` of
     what is about to be trained.

@@ -49,7 +49,7 @@ class Shape:
     columns: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prepared:
     """What a holder can compute before a product: masks V, and the parts of its shares that need no secret of the step.
 

@@ -31,7 +31,7 @@ def align(file: FederationFile, channel: Channel, data: OwnData) -> tuple[int, t
     if holds and data.tables is None:
         raise ConfigError("a holder without tables", expected="[data] nodes = ... in party.toml")
     ids = None if data.tables is None else data.tables.nodes.ids
-    aligned = follow(channel, plan_of(file, file.agreement), ids)
+    aligned = follow(channel, plan_of(file), ids)
     return aligned.nodes, aligned.rows
 
 

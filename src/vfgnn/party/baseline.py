@@ -36,12 +36,14 @@ def run_secure_party(file: FederationFile, party: PartyFile) -> None:
     try:
         with session.met(wait_s=file.patience.start_s) as start:
             folder.begin(start.run, 0, file)
-            agreement = serverless(file.agreement)
             own = contribution_of(party, agreement, data, run=start.start, on_epoch=folder.add_metrics)
             role = make_role(agreement, channel, own, protocol="secure_gnn")
             logs.event(Event.RUN_BEGINS, run=start.run, step=0)
-            carry_out(training(agreement), role)
-            carry_out(goodbye, Follower(channel, goodbye))
+            try:
+                carry_out(training(agreement), role)
+                carry_out(goodbye, Follower(channel, goodbye))
+            finally:
+                role.close()
     except BaseException as error:
         folder.end(channel.traffic, revealed=channel.revealed, outcome=None, error=str(error))
         raise

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PSI_LIBRARY = "private_set_intersection"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OwnTables:
     """A holder's tables, in its own order of nodes."""
 
@@ -68,7 +68,7 @@ class OwnTables:
         return hashlib.sha256(self.nodes.x[rows].contiguous().numpy().data).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OwnData:
     """What a holder brings; a server and a dealer bring nothing. Tables become a holding once they are aligned."""
 

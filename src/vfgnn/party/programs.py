@@ -5,7 +5,6 @@ Read by whoever needs to know what may be sent: sessions, `vfgnn doctor`, the pl
 
 from typing import Any
 
-from vfgnn.agreement import Agreement
 from vfgnn.alignment.program import AlignmentPlan, aligning
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
@@ -27,12 +26,12 @@ def of_model(file: FederationFile) -> list[Program[Any]]:
 
 
 def _alignment(file: FederationFile) -> list[Program[Any]]:
-    return [] if file.alignment is None else [aligning(plan_of(file, file.agreement))]
+    return [] if file.alignment is None else [aligning(plan_of(file))]
 
 
-def plan_of(file: FederationFile, agreement: Agreement) -> AlignmentPlan:
+def plan_of(file: FederationFile) -> AlignmentPlan:
     """Who aligns, and how."""
-    how = alignment_of(file)
+    how, agreement = alignment_of(file), file.agreement
     return AlignmentPlan(how.method, agreement.holder_names, agreement.label_holder, agreement.others, how.max_ids)
 
 

@@ -78,6 +78,6 @@ def capacities(me: str, programs: Iterable[AnyProgram]) -> dict[str, Capacity]:
     return found
 
 
-def refuse_unlisted(file: FederationFile, party: PartyFile) -> None:
-    """A key or certificate that cannot be used is refused before anything is written."""
+def refuse_unusable_key(file: FederationFile, party: PartyFile) -> None:
+    """Refuse a key or certificate that cannot be used, before anything is written."""
     Endpoint(file, party)

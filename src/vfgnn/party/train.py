@@ -26,7 +26,7 @@ from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
-from vfgnn.party.session import NetworkSession, Session, refuse_unlisted
+from vfgnn.party.session import NetworkSession, Session, refuse_unusable_key
 from vfgnn.program import Follower, Watch, carry_out, leaving
 from vfgnn.records import Outcome, Traffic
 from vfgnn.split.program import training
@@ -64,7 +64,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
     try:
         agreement = file.agreement
         torch.set_num_threads(party.threads or torch.get_num_threads())
-        refuse_unlisted(file, party)
+        refuse_unusable_key(file, party)
         data = load_data(file, party)
         folder = RunFolder(party.run_folder, party.name, fresh=fresh)
         logs.configure(party.name, file=folder.log, as_json=log_json)
@@ -90,7 +90,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         os.close(held)
 
 
-@dataclass
+@dataclass(repr=False)
 class OwnRun:
     """A party's own side of a run: it goes back with the others when one of them was started anew."""
 
@@ -124,7 +124,7 @@ class OwnRun:
             logs.event(Event.GOING_BACK, reason=restarted.what)
             self._restarted = True
         except ChannelClosed:
-            if not self._ended:
+            if not self._ended or self.end not in self.kept.steps:  # it has gone back with the others since
                 raise
             self._already_over()
 
@@ -136,7 +136,8 @@ class OwnRun:
         endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
         session = self._session = NetworkSession(endpoint, programs.of_run(self.file), log=self.log)
         session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
-        with session.met(wait_s=wait_s, key=key) as start, self._kept_on_failure():
+        # Twice: written before the others hear of a failure, and also where the parties never met again.
+        with self._kept_on_failure(), session.met(wait_s=wait_s, key=key) as start, self._kept_on_failure():
             role = self._role(start, session)
             try:
                 yield start, role

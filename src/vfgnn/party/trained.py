@@ -79,17 +79,15 @@ class TrainedParty:
 
     def __init__(self, file: FederationFile, party: PartyFile) -> None:
         self.file, self.party = file, party
-        agreement = file.agreement
+        agreement, folder = file.agreement, party.run_folder / "checkpoints"
         self._end = end_step(agreement)
-        self._kept = Checkpoints(
-            party.run_folder / "checkpoints", party=party.name, federation=agreement.digest, scheduled=[self._end]
-        )
-        _refuse_unfinished(party, self._kept, self._end)
-        self._state = self._kept.load(self._end)
-        self._held = hold(party.run_folder, party.name)
-        noised = party.data is not None and not agreement.settings.privacy.off
         self._ledger: Ledger | None = None
+        self._held = hold(party.run_folder, party.name)  # first: a run that writes its checkpoints is left alone
         try:
+            self._kept = Checkpoints(folder, party=party.name, federation=agreement.digest, scheduled=[self._end])
+            _refuse_unfinished(party, self._kept, self._end)
+            self._state = self._kept.load(self._end)
+            noised = party.data is not None and not agreement.settings.privacy.off
             self._released = Released(party.run_folder, self._kept.run)
             self._ledger = Ledger(party.privacy_ledger, trained=True) if noised else None
         except BaseException:
@@ -177,7 +175,7 @@ class TrainedParty:
             self._ledger.close()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Nodes:
     """The nodes of a pass, and this party's data over them."""
 

@@ -26,7 +26,7 @@ def sizes(program: Program[Moment], agreement: Agreement, train_rows: int, val_r
     """Payload bytes on all links, from the program's table."""
     rows = Rows.all(agreement.nodes)
     if agreement.settings.publish == "needed":
-        rows = Rows(RowSet(torch.arange(train_rows)), RowSet(torch.arange(val_rows)), agreement.nodes)
+        rows = Rows(RowSet(torch.arange(train_rows)), RowSet(torch.arange(val_rows)))
     moment = replace(program.largest, rows=rows)
     frozen = replace(moment, step=replace(moment.step, refresh=False, trains_joint=False))
     steps = [row for row in program.table if isinstance(row, Repeated)]

@@ -48,7 +48,7 @@ class MaterialDealer(Dealer):
         if agreement.settings.publish == "needed":
             train, val = self.channel.receive(agreement.label_holder, ROW_COUNTS).tolist()
             which = RowSet(torch.arange(train)), RowSet(torch.arange(val))  # made up: it is not told which ones
-            self.rows = Rows(*which, agreement.nodes)
+            self.rows = Rows(*which)
         for name, seed in self._material.items():
             self.channel.send(name, MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
         if agreement.dealt:

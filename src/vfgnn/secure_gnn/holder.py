@@ -74,7 +74,10 @@ class PairSeeds:
 
 
 class SecureHolder(Holder):
-    """A holder whose rows go on as shares in the place of being published."""
+    """A holder whose rows go on as shares in the place of being published.
+
+    It cannot be resumed: its shares of the layers are not part of its state.
+    """
 
     agreement: ServerlessAgreement
 

@@ -1,6 +1,6 @@
 """Steps, batches and rows: when something happens in a run, and which rows it concerns.
 
-A pure function of the federation and of the row roles that the label holder announces. Nothing private goes in.
+A pure function of the agreement and of the row roles that the label holder announces. Nothing private goes in.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,18 +46,17 @@ class Rows:
 
     train: RowSet
     val: RowSet
-    nodes: int
 
     @staticmethod
     def all(nodes: int) -> "Rows":
         """What `publish = "all"` needs, whoever asks."""
-        return Rows(RowSet.all(nodes), RowSet.all(nodes), nodes)
+        return Rows(RowSet.all(nodes), RowSet.all(nodes))
 
     @staticmethod
     def from_roles(roles: torch.Tensor) -> "Rows":
         """Read the label holder's announcement."""
         train, val = ((roles == code).nonzero()[:, 0] for code in (TRAIN, VAL))
-        return Rows(RowSet(train), RowSet(val), len(roles))
+        return Rows(RowSet(train), RowSet(val))
 
     @property
     def everything(self) -> bool:

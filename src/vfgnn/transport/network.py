@@ -53,7 +53,6 @@ class Network:
         self._dialled = [peer for peer in self._links if endpoint.dials(peer)]
         self._leader = None if leads else self._links[label_holder]
         self._last_fault: dict[str, str] = {}
-        self._changed = threading.Condition()
         self._goodbye = (ENDED, "")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None

@@ -1,7 +1,7 @@
 """`vfgnn serve`: a party of a finished run that stays connected and takes part in a pass whenever one is wanted.
 
 Runs at every party, without an operator. The label holder asks for a pass when its desk has a question that the last
-one did not answer (label_holder.py); everyone else waits for its word. What a pass shows is in trained.py.
+one did not answer (label_holder.py); everyone else waits for its word. What a pass shows is in party/trained.py.
 Whoever loses a peer, or hears that one was started anew, meets the others again, however long that takes.
 """
 
