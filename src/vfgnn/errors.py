@@ -20,11 +20,14 @@
     ├── CorrelationReused      1  a mask that has been used once: only an error in our own code asks for it again
     └── PartyFailed            1  a process that this one started failed; the instance has the code of that process
 
-None of them ever carries a private value: shapes, names and positions only.
+None of them ever carries a private value: shapes, names and positions only. What a peer or a file said is shown with
+its control characters made visible, each part on one line, so that nobody else's text can look like ours.
 """
 
 from enum import IntEnum
-from typing import Self
+from typing import ClassVar, Self
+
+from vfgnn.shown import shown
 
 SHOWN_AS = "error: "
 """What the command line puts before the message, so that it is found in what a process printed."""
@@ -53,6 +56,7 @@ class VfgnnError(Exception):
     """`what` went wrong; the keywords become the rest of the message."""
 
     exit_code: int = ExitCode.OUR_FAULT
+    several_lines: ClassVar[bool] = False  # whether a part of it may have line breaks
 
     def __init__(
         self,
@@ -63,13 +67,18 @@ class VfgnnError(Exception):
         where: str | None = None,
         hint: str | None = None,
     ) -> None:
-        self.what, self.expected, self.got, self.where, self.hint = what, expected, got, where, hint
-        parts = [what]
-        parts += [f"  expected: {expected}"] if expected else []
-        parts += [f"  got:      {got}"] if got else []
-        parts += [f"  where:    {where}"] if where else []
-        parts += [f"  to do:    {hint}"] if hint else []
+        self.what = self._shown(what)
+        self.expected, self.got = expected and self._shown(expected), got and self._shown(got)
+        self.where, self.hint = where and self._shown(where), hint and self._shown(hint)
+        parts = [self.what]
+        parts += [f"  expected: {self.expected}"] if expected else []
+        parts += [f"  got:      {self.got}"] if got else []
+        parts += [f"  where:    {self.where}"] if where else []
+        parts += [f"  to do:    {self.hint}"] if hint else []
         super().__init__("\n".join(parts))
+
+    def _shown(self, part: str) -> str:
+        return shown(part, lines=self.several_lines)
 
 
 class ConfigError(VfgnnError):
@@ -166,6 +175,8 @@ class CorrelationReused(VfgnnError):
 
 class PartyFailed(VfgnnError):
     """A process that this one started ended with an error; this one ends with the same code."""
+
+    several_lines = True  # the lines of that process's own error
 
     def __init__(self, party: str, *, code: int, said: str, where: str) -> None:
         super().__init__(f"{party} failed", got=said, where=where)

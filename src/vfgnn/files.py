@@ -18,11 +18,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.errors import ConfigError
 from vfgnn.settings import Public, Settings, explain
+from vfgnn.shown import shown
 
 Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\s/]+):[0-9]{1,5}$")]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 File = TypeVar("File", bound=BaseModel)
 PEM = "-----BEGIN"
+SHOWN = 80  # characters of a key or value in which two files differ
 
 
 class Reachable(Public):
@@ -198,10 +200,14 @@ def _load(path: Path, kind: type[File], what: str) -> File:
 
 
 def differences(ours: object, theirs: object, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Where two documents differ: the field, our value, theirs. Certificates are too long to show."""
+    """Where two documents differ: the field, our value, theirs. Certificates are too long to show.
+
+    `theirs` may be a peer's: it is shown without control characters, and not followed deeper than ours.
+    """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted({*ours, *theirs}):
-            yield from differences(ours.get(key), theirs.get(key), f"{path}.{key}" if path else str(key))
+            name = shown(str(key), most=SHOWN)
+            yield from differences(ours.get(key), theirs.get(key), f"{path}.{name}" if path else name)
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             label = one.get("name", i) if isinstance(one, dict) else i
@@ -213,9 +219,9 @@ def differences(ours: object, theirs: object, path: str = "") -> Iterator[tuple[
 def _shown(value: object) -> str:
     if isinstance(value, str) and value.lstrip().startswith(PEM):
         return f"a certificate with digest {hashlib.sha256(value.encode()).hexdigest()[:12]}"
-    if isinstance(value, list):
+    if isinstance(value, (list, dict)):
         return f"{len(value)} entries"
-    return "nothing" if value is None else str(value)[:80]
+    return "nothing" if value is None else shown(str(value), most=SHOWN)
 
 
 def to_toml(document: Mapping[str, object], table: str = "") -> str:

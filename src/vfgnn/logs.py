@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from vfgnn.shown import shown
+
 LOGGER = logging.getLogger("vfgnn.run")
 
 
@@ -52,10 +54,10 @@ class Text(JsonLines):
     """The same for people."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """One line, whatever a field says."""
         fields = " ".join(f"{key}={value}" for key, value in _fields(record).items())
         time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        return f"{time} {self._party}: {record.getMessage().strip()} {fields}".rstrip()
+        return shown(f"{time} {self._party}: {record.getMessage().strip()} {fields}".rstrip())
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """Headers and payloads come back as they went, and nothing else is read."""
 
+import json
+
 import pytest
 import torch
 from hypothesis import given
@@ -13,6 +15,8 @@ from vfgnn.transport import wire
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 numbers = st.integers(0, 2**53)
 words = st.from_regex(r"[0-9a-f]{16}", fullmatch=True)
+parties = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
+programs = st.from_regex(r"[A-Za-z0-9_.+!-]{1,64}", fullmatch=True)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | names,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
@@ -33,14 +37,14 @@ headers = st.one_of(
         wire.Hello,
         protocol=st.integers(0, 99),
         protocols=st.lists(st.integers(0, 99), max_size=3).map(tuple),
-        program=names,
-        sender=names,
-        receiver=names,
+        program=programs,
+        sender=parties,
+        receiver=parties,
         time=st.floats(0, 2e9),
-        session=names,
-        knows=st.none() | names,
+        session=words,
+        knows=st.none() | words,
         received=numbers,
-        run=st.none() | names,
+        run=st.none() | words,
         steps=st.lists(numbers, max_size=4).map(tuple),
         federation=st.dictionaries(names, json_values, max_size=4),
     ),
@@ -114,11 +118,69 @@ def test_a_chunk_that_does_not_fit_is_refused(chunk):
         assembly.add(chunk)
 
 
-@pytest.mark.parametrize("shape", [(-1,), (2**40, 2**40), (1, 1, 1, 1, 1), (9,)])
+ENDLESS = [(2**40, 2**40, 2**40, 0), (0, 2**70), (2**21, 0, 2**20)]
+
+
+@pytest.mark.parametrize("shape", [(-1,), (2**40, 2**40), (1, 1, 1, 1, 1), (9,), *ENDLESS])
 def test_an_impossible_or_oversized_message_takes_no_memory(shape):
     header = wire.Message("run", 1, CONTROL, "uint8", shape)
     with pytest.raises(ProtocolError):
         wire.declared(header, sender="B", receiver="A", max_bytes=8, kinds={CONTROL})
+
+
+@given(st.lists(st.sampled_from([0, 1, 2, 3, 2**20, 2**39, 2**40]), max_size=4).map(tuple))
+def test_a_message_that_is_let_in_can_be_put_together(shape):
+    header = wire.Message("run", 1, CONTROL, "float64", shape)
+    try:
+        message = wire.declared(header, sender="B", receiver="A", max_bytes=64, kinds={CONTROL})
+    except ProtocolError:
+        return
+    assert wire.Assembly(message).payload.shape == shape
+
+
+NESTED = '{"type":"hello","protocol":1,"program":"1","federation":' + '{"a":' * 100_000 + "1" + "}" * 100_001
+HELLOS = {
+    "binary": b'{"type":"hello","protocol":1,"program":"\xff"}',
+    "binary JSON": b'{"type":"hello","protocol":1,"program":"1"}',
+    "nested without end": NESTED,
+    "a number of 400 digits": '{"type":"hello","protocol":' + "9" * 400 + ',"program":"1"}',
+    "a negative number": '{"type":"hello","protocol":-1,"program":"1"}',
+    "NaN": '{"type":"hello","protocol":NaN,"program":"1"}',
+    "an endless program": '{"type":"hello","protocol":1,"program":"' + "9" * 65 + '"}',
+    "a program of two lines": '{"type":"hello","protocol":1,"program":"1\\n"}',
+}
+
+
+@pytest.mark.parametrize("case", HELLOS)
+def test_a_hello_that_cannot_be_is_refused_by_name(case):
+    for read in (wire.decode_version, wire.decode):
+        with pytest.raises(ProtocolError, match="the link from B"):
+            read(HELLOS[case], sender="B")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("purpose", "run\x1b[2J"),
+        ("purpose", "r" * 65),
+        ("sender", "B" * 65),
+        ("session", "s"),
+        ("knows", "0" * 17),
+        ("run", "../../run"),
+        ("received", -1),
+        ("received", 2**60),
+        ("time", -1.0),
+        ("time", 1e300),
+        ("steps", list(range(65))),
+        ("steps", [-1]),
+    ],
+)
+def test_no_field_of_a_hello_is_without_limit(field, value):
+    hello = {"type": "hello", "protocol": 1, "program": "1", "sender": "B", "receiver": "A", "time": 0.0}
+    hello |= {"session": "0" * 16, "knows": None, "received": 0, "run": None, "steps": [], "federation": {}}
+    assert isinstance(wire.decode(json.dumps(hello), sender="B"), wire.Hello)
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        wire.decode(json.dumps(hello | {field: value}), sender="B")
 
 
 def test_a_kind_that_the_link_does_not_have_takes_no_memory():

@@ -392,7 +392,7 @@ def hello_of(party, **changes):
         "sender": "B",
         "receiver": "A",
         "time": 0.0,
-        "session": "s",
+        "session": "0123456789abcdef",
         "knows": None,
         "received": 0,
         "run": None,

@@ -11,6 +11,7 @@ import typer
 from vfgnn import __version__
 from vfgnn.cli import bench, demo, init, keys, predict, privacy, report, reproduce, run, serve, simulate
 from vfgnn.errors import SHOWN_AS, SIGNALLED, ExitCode, VfgnnError
+from vfgnn.shown import shown
 
 INTERRUPTED = SIGNALLED + signal.SIGINT
 EXIT_CODES = {
@@ -66,7 +67,7 @@ def main() -> None:
         typer.secho("interrupted", err=True)
         sys.exit(INTERRUPTED)
     except Exception as error:  # noqa: BLE001 (what is not one of ours is our fault)
-        traceback.print_exc()
+        typer.echo(shown(traceback.format_exc(), lines=True), nl=False, err=True)
         _end(
             VfgnnError(
                 f"vfgnn itself failed ({type(error).__name__}); this is our fault",

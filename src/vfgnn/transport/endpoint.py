@@ -30,6 +30,7 @@ from websockets.exceptions import (
 from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, differences
 from vfgnn.randomness import new_seed
+from vfgnn.shown import shown
 from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.connection import FAILED, brief
 from vfgnn.version import __version__
@@ -200,9 +201,10 @@ class Endpoint:
         except (OSError, EOFError, TimeoutError, WebSocketException) as error:
             if faults:
                 raise self._dial_fault(peer, where, faults[0]) from None
+            got = shown(str(error), most=wire.SHOWN) or type(error).__name__
             if isinstance(error, InvalidHandshake) and not _may_pass(error):
-                raise PeerRefused(f"what answers for {peer} is no vfgnn party", got=str(error), where=where) from None
-            raise NotThere(f"{peer} does not answer", got=str(error) or type(error).__name__, where=where) from None
+                raise PeerRefused(f"what answers for {peer} is no vfgnn party", got=got, where=where) from None
+            raise NotThere(f"{peer} does not answer", got=got, where=where) from None
         found = self.trust.who(_peer_certificate(connection))
         if found != peer:
             await connection.close(FAILED, f"{self.me} dialled {peer} here and reached {found}"[:120])

@@ -12,6 +12,7 @@ Headers are JSON text, payloads binary, so neither can be taken for the other.
 
 import sys
 from collections.abc import Collection, Iterable
+from math import prod
 from typing import Annotated, Literal, NoReturn
 
 import msgspec
@@ -20,6 +21,7 @@ import torch
 
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import Declared, Kind
+from vfgnn.shown import shown
 
 PROTOCOLS = (1,)
 """The versions of what is sent that this program speaks, in rising order; every change of it is a new one.
@@ -28,9 +30,11 @@ A version says what the whole schedule looks like, so one is spoken by all parti
 them know, named by the label holder."""
 
 CHUNK = 2**20
-MAX_LENGTH = 2**40  # of one dimension, whatever the others are
+MOST = 2**40  # values in a message, if a length of 0 counts as 1
 MAX_HEADER = 2**20  # of a hello, which carries the federation file
 MAX_PROTOCOLS = 64  # versions in one hello
+MAX_STEPS = 64  # that a party can stand at; it keeps a handful
+SHOWN = 120  # characters of what a peer said that enter an error
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
     "float64": torch.float64,
@@ -42,16 +46,21 @@ if sys.byteorder != "little":
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
-Name = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
-"""Of a run or a start; it becomes part of a folder's name."""
+Name = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
+"""Of a run, a start or a session; a run's becomes part of a folder's name."""
+Party = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}\Z")]
+Program = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.+!-]{1,64}\Z")]
+Purpose = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z -]{0,63}\Z")]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # that a float64 still tells apart, as many readers of JSON do
+Protocol = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
 
 class Version(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True, kw_only=True):
     """The part of a hello that every version of the program can read."""
 
-    protocol: int  # the highest version that the sender speaks
-    program: str
-    protocols: Annotated[tuple[int, ...], msgspec.Meta(max_length=MAX_PROTOCOLS)] = ()  # all of them, if several
+    protocol: Protocol  # the highest version that the sender speaks
+    program: Program
+    protocols: Annotated[tuple[Protocol, ...], msgspec.Meta(max_length=MAX_PROTOCOLS)] = ()  # all of them, if several
 
     @property
     def spoken(self) -> tuple[int, ...]:
@@ -65,16 +74,16 @@ class Hello(Version, frozen=True, tag="hello", omit_defaults=True, kw_only=True)
     Fields that are not known here are passed over: a newer program may say more, and speak our version all the same.
     """
 
-    sender: str
-    receiver: str
-    time: float  # seconds since 1970 by the sender's clock
-    session: str  # drawn anew whenever the sender begins to meet its peers
-    knows: str | None  # the receiver's session that the sender has exchanged messages with
-    received: int  # messages of this link that need not be sent again
-    run: str | None  # the run that it has checkpoints of
-    steps: tuple[int, ...]  # at whose beginning it can stand again
+    sender: Party
+    receiver: Party
+    time: Annotated[float, msgspec.Meta(ge=0, le=1e12)]  # seconds since 1970 by the sender's clock
+    session: Name  # drawn anew whenever the sender begins to meet its peers
+    knows: Name | None  # the receiver's session that the sender has exchanged messages with
+    received: Number  # messages of this link that need not be sent again
+    run: Name | None  # the run that it has checkpoints of
+    steps: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MAX_STEPS)]  # at whose beginning it can stand again
     federation: dict[str, object]
-    purpose: str = "run"  # the command that was started
+    purpose: Purpose = "run"  # the command that was started
 
 
 class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True, omit_defaults=True):
@@ -82,15 +91,15 @@ class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True
 
     run: Name  # stays the same when a run goes on after a kill
     start: Name  # fresh each time: every mask is derived from it
-    step: Annotated[int, msgspec.Meta(ge=0)]  # where all stand
-    protocol: int = 1  # the version that all speak
+    step: Number  # where all stand
+    protocol: Protocol = 1  # the version that all speak
 
 
 class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=True):
     """The header of a declared message; sender and receiver are those of the connection."""
 
-    start: str
-    number: int
+    start: Annotated[str, msgspec.Meta(max_length=64)]
+    number: Number
     kind: Annotated[str, msgspec.Meta(max_length=64)]
     dtype: Literal["float32", "float64", "int64", "uint8"]
     shape: tuple[int, ...]
@@ -99,12 +108,13 @@ class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=
 class Ack(msgspec.Struct, frozen=True, tag="ack", forbid_unknown_fields=True):
     """Messages up to `number` have been used."""
 
-    number: int
+    number: Number
 
 
 Header = Hello | Start | Message | Ack
 _encoder, _version = msgspec.json.Encoder(), msgspec.json.Decoder(Version)
 _decoder: msgspec.json.Decoder[Header] = msgspec.json.Decoder(Header)
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)  # the last of JSON that is nested without end
 
 
 def encode(header: Header) -> str:
@@ -118,8 +128,8 @@ def decode(text: str | bytes, *, sender: str) -> Header:
         _refuse("a payload without its header", "a header", f"{len(text)} bytes", sender)
     try:
         return _decoder.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        _refuse("a header that cannot be read", "hello, start, message or ack", str(error)[:120], sender)
+    except UNREADABLE as error:
+        _refuse("a header that cannot be read", "hello, start, message or ack", str(error), sender)
 
 
 def highest_common(*spoken: Iterable[int]) -> int | None:
@@ -129,10 +139,12 @@ def highest_common(*spoken: Iterable[int]) -> int | None:
 
 def decode_version(text: str | bytes, *, sender: str) -> Version:
     """The versions in a hello, whatever else it says."""
+    if isinstance(text, bytes):
+        _refuse("no hello", "a hello", f"{len(text)} bytes that are no text", sender)
     try:
         return _version.decode(text)
-    except msgspec.DecodeError as error:
-        _refuse("no hello", "a hello", str(error)[:120], sender)
+    except UNREADABLE as error:
+        _refuse("no hello", "a hello", str(error), sender)
 
 
 def declared(header: Message, *, sender: str, receiver: str, max_bytes: int, kinds: Collection[Kind]) -> Declared:
@@ -140,8 +152,9 @@ def declared(header: Message, *, sender: str, receiver: str, max_bytes: int, kin
     kind = next((kind for kind in kinds if kind == header.kind), None)
     if kind is None:
         _refuse("a message of a kind that this link does not have", "one of the program's", header.kind, sender)
-    if any(not 0 <= length <= MAX_LENGTH for length in header.shape) or len(header.shape) > 4:
-        _refuse("a message of impossible shape", f"lengths from 0 to {MAX_LENGTH}", str(header.shape)[:80], sender)
+    # A length of 0 must not hide the others: torch multiplies them to find where a row begins.
+    if min(header.shape, default=0) < 0 or len(header.shape) > 4 or prod(max(1, one) for one in header.shape) > MOST:
+        _refuse("a message of impossible shape", f"at most 4 lengths, {MOST} values", str(header.shape), sender)
     announced = Declared(kind, sender, receiver, DTYPES[header.dtype], header.shape)
     if announced.bytes > max_bytes:
         _refuse("a message larger than any of the schedule", f"at most {max_bytes} bytes", str(announced), sender)
@@ -179,4 +192,4 @@ class Assembly:
 
 
 def _refuse(what: str, expected: str, got: str, sender: str) -> NoReturn:
-    raise ProtocolError(what, expected=expected, got=got, where=f"the link from {sender}")
+    raise ProtocolError(what, expected=expected, got=shown(got, most=SHOWN), where=f"the link from {sender}")
