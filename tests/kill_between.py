@@ -2,7 +2,7 @@
 
     python kill_between.py COUNT MARKER python -m vfgnn run ...
 
-Only the first time: MARKER says that it has happened.
+Only the first time: MARKER says that it has happened. What its messages carry is noted as in recording.py.
 """
 
 import os
@@ -10,7 +10,9 @@ import signal
 import sys
 from pathlib import Path
 
+from recording import recorded
 from vfgnn.cli.main import main
+from vfgnn.message_log import MessageLog
 from vfgnn.privacy.ledger import Ledger
 
 count, marker = int(sys.argv[1]), Path(sys.argv[2])
@@ -25,5 +27,6 @@ def charge_and_die(self, release):
 
 
 Ledger.charge = charge_and_die
+MessageLog.add = recorded(MessageLog.add)
 sys.argv = ["vfgnn", *sys.argv[6:]]
 main()

@@ -3,6 +3,7 @@
 Under the message log (who saw what) and the privacy ledger (what it cost). Written by one party on its own disk.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -21,25 +22,36 @@ def _hash(before: str, fields: Fields) -> str:
 
 
 def read(path: Path, what: str, refused: type[VfgnnError]) -> Iterator[Fields]:
-    """The lines of a chain, each with its hash, checked against the one before."""
+    """The lines of a chain, each with its hash, checked against the one before; anything else is refused by name."""
     before = FIRST
-    with path.open() as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith("\n"):  # cut by a kill, before what it tells could happen
-                return
-            try:
-                fields = json.loads(line)
-                found = fields.pop("hash")
-            except (ValueError, KeyError, AttributeError):
-                raise refused(f"a {what} that cannot be read", where=f"{path}, line {number}") from None
-            if found != _hash(before, fields) or fields.get("number") != number:
-                raise refused(
-                    f"a {what} that was altered",
-                    expected="an entry that follows the one before it",
-                    where=f"{path}, line {number}",
-                )
-            before = found
-            yield {**fields, "hash": found}
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):  # cut by a kill, before what it tells could happen
+                    return
+                fields = _parsed(line)
+                if fields is None:
+                    raise refused(f"a {what} that cannot be read", where=f"{path}, line {number}")
+                found = fields.pop("hash", None)
+                if found != _hash(before, fields) or fields.get("number") != number:
+                    raise refused(
+                        f"a {what} that was altered",
+                        expected="an entry that follows the one before it",
+                        where=f"{path}, line {number}",
+                    )
+                before = str(found)
+                yield {**fields, "hash": found}
+    except OSError as error:
+        raise refused(f"a {what} that cannot be read", got=error.strerror, where=str(path)) from None
+
+
+def _parsed(line: bytes) -> Fields | None:
+    """One line's content, or None: bytes that are no text, no JSON or no object."""
+    try:
+        fields = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
 
 
 class Chain:
@@ -52,10 +64,7 @@ class Chain:
         self._path, self._what, self._refused, self._durable = path, what, refused, durable
         self.head, self.count = FIRST, 0
         if path.is_file():
-            content = path.read_bytes()
-            whole = content[: content.rfind(b"\n") + 1]  # a kill may have cut the last line: nothing came after it
-            if len(whole) < len(content):
-                os.truncate(path, len(whole))
+            self._cut_half_a_line()
             for fields in read(path, what, refused):
                 self.head, self.count = str(fields["hash"]), self.count + 1
         self._file: FileIO | None = None
@@ -65,22 +74,44 @@ class Chain:
         numbered = {"number": self.count + 1, **fields}
         head = _hash(self.head, numbered)
         line = json.dumps({**numbered, "hash": head}).encode() + b"\n"
+        try:
+            self._write(line)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        self.head, self.count = head, self.count + 1
+
+    def _write(self, line: bytes) -> None:
+        """Whole, or nothing of it: the next line, if there is room again, must not follow half of this one."""
         if self._file is None:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             self._file = os.fdopen(descriptor, "ab", buffering=0)
         size = os.fstat(self._file.fileno()).st_size
         try:
-            written = self._file.write(line)
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if self._durable:
                 os.fsync(self._file.fileno())
         except OSError:
-            written = None
-        if written != len(line):
-            self._file.truncate(size)  # the next line, if there is room again, must not follow half of this one
-            raise self._refused(
-                f"the {self._what} could not be written", expected="room on the disk", where=str(self._path)
-            )
-        self.head, self.count = head, self.count + 1
+            self._file.truncate(size)
+            raise
+
+    def _cut_half_a_line(self) -> None:
+        """A kill may have cut the last line: nothing came after it."""
+        try:
+            content = self._path.read_bytes()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                os.truncate(self._path, whole)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> VfgnnError:
+        return self._refused(
+            f"the {self._what} could not be written",
+            expected="room on the disk, and the right to write there",
+            got=error.strerror,
+            where=str(self._path),
+        )
 
     def close(self) -> None:
         """Nothing more will be written."""

@@ -29,6 +29,9 @@ class Transport(Protocol):
     def get(self, sender: str, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
         """Wait for the next message from `sender`; `patient`: for as long as it is there."""
 
+    def log_key(self, sender: str, receiver: str) -> bytes:
+        """For the digests of this link in the message logs of its two ends: the same at both, drawn by the sender."""
+
 
 class Channel:
     """One party's end of all its links."""
@@ -94,7 +97,8 @@ class Channel:
 
     def _note(self, message: Declared, payload: torch.Tensor) -> None:
         if self._log is not None:
-            self._log.add(self._start, message, payload, phase=self._phase, step=self._step)
+            key = self._transport.log_key(message.sender, message.receiver)
+            self._log.add(self._start, message, payload, key, phase=self._phase, step=self._step)
 
     def _next(self, sender: str, receiver: str) -> Declared:
         link = self._expected.get((sender, receiver))

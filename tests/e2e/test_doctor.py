@@ -206,8 +206,8 @@ def test_differing_federation_files(local):
 
 
 def test_differing_protocols(local):
-    with waiting(local, "A", protocols=(2,), program="0.9"):
-        fault(look(local), "A", "protocol 2", "install the same version")
+    with waiting(local, "A", protocols=(3,), program="0.9"):
+        fault(look(local), "A", "protocol 3", "install the same version")
 
 
 def test_differing_programs_with_the_same_protocol_are_noted(local):

@@ -13,11 +13,13 @@ from safetensors import safe_open
 from tests.conftest import random_graph
 from tests.e2e.test_processes import assert_nothing_left, in_one_process
 from tests.network import small
+from tests.recording import RECORDED, payloads, recorded
 from vfgnn.data.partition import partition
 from vfgnn.errors import CheckpointRefused, ExitCode
 from vfgnn.files import Patience, load_party
 from vfgnn.lab.processes import LocalProcesses
-from vfgnn.message_log import read_entries
+from vfgnn.message_log import MessageLog, read_entries
+from vfgnn.messages import Declared
 from vfgnn.split.program import DEALER_SEED, JOINT_PRODUCT, JOINT_UPDATE, JOINT_WEIGHTS, MASKED_FEATURES
 
 PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
@@ -27,7 +29,7 @@ def survive(local, kills, rng):
     """Kill each role in turn at random moments of training, start it again at once, and see the run end."""
     done, at = Counter(), None
     order = [local.names[i % len(local.names)] for i in range(kills)]
-    with LocalProcesses(local) as running:
+    with LocalProcesses(local, wrap=lambda name: RECORDED) as running:
         while running.alive():
             running.look()
             states = {progress.state for progress in running.progress.values()}
@@ -86,16 +88,30 @@ def assert_fresh_masks(local):
     """No masked message and no seed was ever sent twice, although some steps were done twice."""
     starts = set()
     for name in local.file.agreement.holder_names:
-        seeds, masked = [], []
-        for entry in read_entries(local.run_folder(name) / "messages.jsonl"):
-            starts.add(entry.run)
-            if entry.kind == DEALER_SEED:
-                seeds.append(entry.digest)
-            if entry.sender == name and entry.kind in MASKED:
-                masked.append((entry.receiver, entry.digest))
-        assert len(seeds) == len(set(seeds))
-        assert len(masked) == len(set(masked))
+        starts |= {entry.run for entry in read_entries(local.run_folder(name) / "messages.jsonl")}
+        assert not repeated(payloads(local.run_folder(name)), name)
     assert len(starts) > 1
+
+
+def repeated(messages, name):
+    """Masked messages of this holder, and seeds that it got, whose content was there before on the same link."""
+    secret = [
+        one for one in messages if one["kind"] == DEALER_SEED or (one["sender"] == name and one["kind"] in MASKED)
+    ]
+    counts = Counter((one["receiver"], one["content"]) for one in secret)
+    return [content for content, count in counts.items() if count > 1]
+
+
+def test_a_repeated_mask_is_found_by_its_payload(tmp_path, monkeypatch):
+    """And by nothing else: the digests of the message log differ whenever a message is sent again."""
+    monkeypatch.setattr(MessageLog, "add", recorded(MessageLog.add))
+    log = MessageLog(tmp_path / "messages.jsonl")
+    for start, payload in (("one", 1), ("two", 2), ("two", 1)):
+        message = Declared(MASKED_FEATURES, "A", "B", torch.int64, (1,))
+        log.add(start, message, torch.tensor([payload]), bytes(32), phase="setup", step=None)
+        assert len(repeated(payloads(tmp_path), "A")) == ((start, payload) == ("two", 1))
+    log.close()
+    assert len({entry.digest for entry in read_entries(tmp_path / "messages.jsonl")}) == 3
 
 
 def test_five_kills_change_nothing(tmp_path):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.network import small
+from tests.recording import RECORDED, payloads
 from vfgnn.files import Patience
 from vfgnn.lab.processes import LocalProcesses
-from vfgnn.message_log import read_entries
 from vfgnn.privacy.ledger import read_releases
 from vfgnn.report.run.page import make_page
 from vfgnn.split.program import LOCAL_EMBEDDINGS, NOISED_EDGES
@@ -19,17 +19,22 @@ PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
 KILL = Path(__file__).parents[1] / "kill_between.py"
 
 
+def sent_payloads(local, name, kind):
+    """What this holder's messages of a kind carried: equal ones are equal here, unlike their digests in the log."""
+    found = payloads(local.run_folder(name))
+    return [message["content"] for message in found if (message["sender"], message["kind"]) == (name, kind)]
+
+
 def noised_messages(local, name):
-    """Digests of the rows that this holder sent, by its own log: each noised message once."""
-    entries = read_entries(local.run_folder(name) / "messages.jsonl")
-    return [entry.digest for entry in entries if entry.sender == name and entry.kind == LOCAL_EMBEDDINGS]
+    """The rows that this holder sent."""
+    return sent_payloads(local, name, LOCAL_EMBEDDINGS)
 
 
 def test_a_kill_between_ledger_and_message_never_under_counts(tmp_path):
     local = small(tmp_path / "federation", epochs=30, patience=PATIENCE, publish="all", privacy={"row_epsilon": 8.0})
     marker = tmp_path / "killed"
     wrap = [sys.executable, str(KILL), "12", str(marker)]
-    with LocalProcesses(local, wrap=lambda name: wrap if name == "B" else ()) as running:
+    with LocalProcesses(local, wrap=lambda name: wrap if name == "B" else RECORDED) as running:
         while running.children["B"].poll() is None:
             time.sleep(0.02)
         assert running.children["B"].returncode == -9 and marker.exists()
@@ -71,9 +76,8 @@ def test_noised_edges_are_drawn_once_for_all_runs(tmp_path):
     local = small(tmp_path / "federation", epochs=3, patience=PATIENCE, privacy=privacy)
     lists = []
     for _ in range(2):
-        with LocalProcesses(local) as running:
+        with LocalProcesses(local, wrap=lambda name: RECORDED) as running:
             running.wait()
-        entries = read_entries(local.run_folder("B") / "messages.jsonl")
-        lists.append([entry.digest for entry in entries if entry.kind == NOISED_EDGES and entry.sender == "B"])
-    assert lists[0] == lists[1]
+        lists.append(sent_payloads(local, "B", NOISED_EDGES))
+    assert lists[0] == lists[1] and lists[0]
     assert len(read_releases(local.folder / "B" / "privacy_ledger.jsonl")) == 1

@@ -109,7 +109,7 @@ def heard(tmp_path_factory):
     local = small(tmp_path_factory.mktemp("federation"))
     hello = {"type": "hello", "protocol": wire.PROTOCOLS[-1], "program": "0.1.0", "sender": "B", "receiver": "A"}
     hello |= {"time": 0.0, "session": "0" * 16, "knows": None, "received": 0, "run": None, "steps": []}
-    return Heard(endpoint(local, "A"), hello | {"federation": local.file.document})
+    return Heard(endpoint(local, "A"), hello | {"federation": local.file.document, "log_key": "0" * 64})
 
 
 def said(heard, text):

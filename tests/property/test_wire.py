@@ -47,6 +47,7 @@ headers = st.one_of(
         run=st.none() | words,
         steps=st.lists(numbers, max_size=4).map(tuple),
         federation=st.dictionaries(names, json_values, max_size=4),
+        log_key=st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
     ),
 )
 
@@ -173,11 +174,13 @@ def test_a_hello_that_cannot_be_is_refused_by_name(case):
         ("time", 1e300),
         ("steps", list(range(65))),
         ("steps", [-1]),
+        ("log_key", "0" * 63),
     ],
 )
 def test_no_field_of_a_hello_is_without_limit(field, value):
     hello = {"type": "hello", "protocol": 1, "program": "1", "sender": "B", "receiver": "A", "time": 0.0}
     hello |= {"session": "0" * 16, "knows": None, "received": 0, "run": None, "steps": [], "federation": {}}
+    hello |= {"log_key": "0" * 64}
     assert isinstance(wire.decode(json.dumps(hello), sender="B"), wire.Hello)
     with pytest.raises(ProtocolError, match="cannot be read"):
         wire.decode(json.dumps(hello | {field: value}), sender="B")

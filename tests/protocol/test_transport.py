@@ -10,6 +10,7 @@ import time
 
 import pytest
 import torch
+from websockets.exceptions import ConnectionClosed
 
 from tests.network import (
     QUICK,
@@ -26,11 +27,14 @@ from tests.network import (
     small,
     words,
 )
+from vfgnn.channel import Channel
 from vfgnn.errors import ChannelClosed, ConfigError, DeadlinePassed, PeerFailed, PeerRefused, ProtocolError
 from vfgnn.files import Patience, load_party, to_toml
 from vfgnn.logs import Event
+from vfgnn.message_log import MessageLog, read_entries, read_keys
+from vfgnn.split.program import H0_SHARE
 from vfgnn.transport import certificates, tls, wire
-from vfgnn.transport.connection import cancel
+from vfgnn.transport.connection import Alarm, Capacity, Link, cancel
 from vfgnn.transport.endpoint import RUN
 
 SECRET = torch.frombuffer(bytearray(b"the account of Mrs Miller" * 40), dtype=torch.uint8)
@@ -351,11 +355,11 @@ def test_differing_federation_files_are_named_field_by_field(local):
 
 
 def test_another_protocol_is_refused_at_both_ends(local):
-    listener, caller = Party(local, "A"), Party(local, "B", protocols=(2, 3), program="0.9")
+    listener, caller = Party(local, "A"), Party(local, "B", protocols=(3, 4), program="0.9")
     run_pair(listener, caller)
     for party in (listener, caller):
         assert isinstance(party.error, PeerRefused)
-        assert "protocols 2 and 3" in str(party.error) and "protocol 1" in str(party.error)
+        assert "protocols 3 and 4" in str(party.error) and "protocol 2" in str(party.error)
     assert "install the same version of vfgnn at all parties: 0.9 at A" in str(listener.error)
 
 
@@ -387,7 +391,7 @@ def test_versions_that_only_pairs_have_in_common_are_refused(tmp_path):
 def hello_of(party, **changes):
     hello = {
         "type": "hello",
-        "protocol": 1,
+        "protocol": 2,
         "program": "0.1.0",
         "sender": "B",
         "receiver": "A",
@@ -398,38 +402,114 @@ def hello_of(party, **changes):
         "run": None,
         "steps": [],
         "federation": party.file.document,
+        "log_key": "0" * 64,
     }
     return json.dumps(hello | changes)
 
 
 def test_a_peer_that_names_a_single_number_speaks_just_that(local):
-    party = endpoint(local, "A", protocols=(1, 2))
-    assert party.check_hello(hello_of(party), "B").spoken == (1,)
-    with pytest.raises(PeerRefused, match="B speaks protocol 3, A speaks protocols 1 and 2") as refused:
-        party.check_hello(hello_of(party, protocol=3, program="0.3.0"), "B")
+    party = endpoint(local, "A", protocols=(2, 3))
+    assert party.check_hello(hello_of(party), "B").spoken == (2,)
+    with pytest.raises(PeerRefused, match="B speaks protocol 4, A speaks protocols 2 and 3") as refused:
+        party.check_hello(hello_of(party, protocol=4, program="0.3.0"), "B")
     assert "0.3.0 at A" in str(refused.value)
 
 
 def test_a_newer_peer_may_say_more_in_its_hello(local):
     party = endpoint(local, "A")
-    hello = party.check_hello(hello_of(party, protocol=4, protocols=[1, 4], mood="good"), "B")
-    assert hello.spoken == (1, 4)
+    hello = party.check_hello(hello_of(party, protocol=4, protocols=[2, 4], mood="good"), "B")
+    assert hello.spoken == (2, 4)
 
 
-def test_a_party_of_one_version_says_hello_as_it_did_before_there_were_several(local):
+def test_a_party_of_one_version_names_a_single_number(local):
     party = endpoint(local, "A")
     plain = wire.decode(hello_of(party), sender="B")
     assert "protocols" not in json.loads(wire.encode(plain))
-    assert json.loads(wire.encode(wire.Start(run="0" * 16, start="0" * 16, step=0))).keys() == {
-        "type",
-        "run",
-        "start",
-        "step",
-    }
+
+
+HELLO_1 = """{"type":"hello","protocol":1,"program":"0.1.0","sender":"B","receiver":"A","time":1763300000.5,
+"session":"0123456789abcdef","knows":null,"received":0,"run":null,"steps":[],"federation":{}}"""
+"""As a vfgnn that writes message logs of format 1 says it, all but the federation file."""
+
+
+def test_a_peer_of_version_1_is_refused_by_name_at_both_ends(local):
+    """Today's party meets a program of before; what that one reads of today's hello names the version too."""
+    listener = Party(local, "A")
+    listener.begin()
+
+    async def call():
+        before = endpoint(local, "B")
+        connection = await before.dial("A", RUN)
+        await connection.send(HELLO_1)
+        heard = json.loads(await connection.recv())
+        with pytest.raises(ConnectionClosed) as closed:
+            await connection.recv()
+        return heard, closed.value.rcvd.reason
+
+    heard, reason = asyncio.run(call())
+    listener.thread.join(20)
+    assert isinstance(listener.error, PeerRefused)
+    assert "B speaks protocol 1, A speaks protocol 2" in str(listener.error) and reason in str(listener.error)
+    assert "vfgnn 0.1.0 at B" in str(listener.error)
+    # A program of before refuses whatever has no version in common: these two fields it reads of any hello.
+    assert (heard["protocol"], heard.get("protocols")) == (2, None)
+    with pytest.raises(PeerRefused, match="A speaks protocol 2, B speaks protocol 1"):
+        endpoint(local, "B", protocols=(1,)).check_hello(json.dumps(heard), "A")
+
+
+def test_the_digests_of_both_ends_agree_after_a_lost_connection(local, tmp_path):
+    """Each sender tells its log key in its hello, and the same one again when the connection is made again."""
+    logs = {name: MessageLog(tmp_path / name / "messages.jsonl") for name in "AB"}
+    for name in logs:
+        (tmp_path / name).mkdir()
+
+    def talk(network, peer):
+        me = "A" if peer == "B" else "B"
+        channel = Channel(me, network, log=logs[me])
+        channel.begin(network._links[peer].start.start)
+        for number in range(6):
+            sends, receives = declare(me, peer, words(3)), declare(peer, me, words(3))
+            channel.enter("talk", [sends, receives])
+            channel.send(peer, H0_SHARE, words(3))
+            channel.receive(peer, H0_SHARE)
+            if me == "A" and number == 2:
+                proxies["A"].cut()
+
+    with proxied(local, "A") as (through, proxies):
+        listener, caller = Party(through, "A", talk), Party(through, "B", talk)
+        run_pair(listener, caller)
+    for log in logs.values():
+        log.close()
+    assert (listener.error, caller.error) == (None, None)
+    assert "connected again" in [event for event, _ in listener.events]
+    entries = {name: list(read_entries(tmp_path / name / "messages.jsonl")) for name in "AB"}
+    told = {name: {(one.sender, one.place): one.digest for one in entries[name]} for name in "AB"}
+    assert told["A"] == told["B"] and len(set(told["A"].values())) == 12  # although all payloads were the same
+    keys = {name: read_keys(tmp_path / name / "messages.jsonl") for name in "AB"}
+    assert keys["A"] == keys["B"] and len(set(keys["A"].values())) == 2
+
+
+def test_a_peer_cannot_change_its_log_key_within_a_session(local):
+    party = endpoint(local, "A")
+    link = Link("A", "B", Capacity(8, 8, frozenset()), QUICK, Alarm(), leader="A")
+    hello = party.check_hello(hello_of(party), "B")
+    link.meet(hello)
+    link.meet(hello)
+    with pytest.raises(ProtocolError, match="another log key"):
+        link.meet(party.check_hello(hello_of(party, log_key="1" * 64), "B"))
+    link.meet(party.check_hello(hello_of(party, log_key="1" * 64, session="f" * 16), "B"))
+    assert link.log_key == b"\x11" * 32
+    assert "1111" not in repr(link.hello)
+
+
+def test_log_keys_are_fresh_for_every_peer_and_session(local):
+    sessions = [endpoint(local, "A"), endpoint(local, "A")]
+    assert len({one.log_key(peer) for one in sessions for peer in ("B", "server")}) == 4
+    assert not any(one.secret.hex() in repr(one) or repr(one.secret) in repr(one) for one in sessions)
 
 
 def test_a_start_in_a_version_that_was_not_offered_is_refused(local):
-    listener, caller = Party(local, "A", lambda network, peer: network.get("B"), protocols=(1, 9)), Party(local, "B")
+    listener, caller = Party(local, "A", lambda network, peer: network.get("B"), protocols=(2, 9)), Party(local, "B")
     listener.network._common_protocol = lambda: 9
     run_pair(listener, caller)
     assert "does not speak" in str(caller.error) and "protocol 9" in str(caller.error)

@@ -64,7 +64,8 @@ def test_a_toy_message_is_known_everywhere(tmp_path):
     assert sizes(after, fed, 3, 4).setup == sizes(before, fed, 3, 4).setup + WORDS
     # the check of message logs
     log = MessageLog(tmp_path / "messages.jsonl")
-    log.add("run", Declared(GREETING, "A", "B", torch.uint8, (WORDS,)), torch.zeros(WORDS), phase="greeting", step=None)
+    greeting = Declared(GREETING, "A", "B", torch.uint8, (WORDS,))
+    log.add("run", greeting, torch.zeros(WORDS), bytes(32), phase="greeting", step=None)
     log.close()
     assert audit(tmp_path, "A", [after], None).outside == 0
     assert audit(tmp_path, "A", [before], None).outside == 1

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.network import small
-from tests.unit.test_message_log import PAYLOAD, message
+from tests.unit.test_message_log import KEY, PAYLOAD, message
 from vfgnn.checkpoint import Checkpoints
 from vfgnn.errors import CheckpointRefused
 from vfgnn.message_log import MessageLog
@@ -262,10 +262,11 @@ def test_a_ledger_and_a_message_log_are_for_their_owner_alone(tmp_path):
     os.umask(0)
     ledger, log = Ledger(tmp_path / "ledger.jsonl"), MessageLog(tmp_path / "messages.jsonl")
     ledger.charge(Release("r", 0, "rows", "row", ("train",), adjacency="zero_out", noise_multiplier=2.0))
-    log.add("start", message(), PAYLOAD, phase="forward", step=3)
+    log.add("start", message(), PAYLOAD, KEY, phase="forward", step=3)
     ledger.close()
     log.close()
     assert mode_of(tmp_path / "ledger.jsonl") == mode_of(tmp_path / "messages.jsonl") == 0o600
+    assert mode_of(tmp_path / "messages.keys.jsonl") == 0o600
 
 
 @pytest.mark.parametrize("keep", [checkpoint, released])

@@ -218,7 +218,16 @@ class Link:
         """A peer's program may be started anew before the run begins; during it, all have to go back a few steps."""
         if self.hello is not None and self.hello.session != hello.session and self._engaged:
             raise PeerRestarted(f"{self.peer} was started anew", where=f"party {self.me}")
+        if self.hello is not None and self.hello.session == hello.session and self.hello.log_key != hello.log_key:
+            raise ProtocolError(f"{self.peer} tells another log key within a session", where=f"party {self.me}")
         self.hello = hello
+
+    @property
+    def log_key(self) -> bytes:
+        """Of the digests of what the peer sends; it has told it in its hello."""
+        if self.hello is None:
+            raise ProtocolError("no hello", where=f"the link from {self.peer}")
+        return bytes.fromhex(self.hello.log_key)
 
     async def serve(self, connection: Connection, *, peer_received: int) -> None:
         """Send and receive over `connection` until it ends; the link itself outlives it."""

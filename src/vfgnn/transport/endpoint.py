@@ -29,7 +29,7 @@ from websockets.exceptions import (
 
 from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, differences
-from vfgnn.randomness import new_seed
+from vfgnn.randomness import derive_key, new_seed
 from vfgnn.shown import shown
 from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.connection import FAILED, brief
@@ -75,6 +75,7 @@ class Endpoint:
     protocols: tuple[int, ...] = wire.PROTOCOLS
     clock: Callable[[], float] = time.time
     session: str = field(default_factory=lambda: new_seed().hex()[:16])
+    secret: bytes = field(default_factory=new_seed, repr=False)  # of this session's log keys
     run: str | None = None  # of the checkpoints that this party has, and
     steps: tuple[int, ...] = ()  # their steps
     purpose: str = TRAIN  # the command that was started; its peers must have started the same
@@ -228,12 +229,17 @@ class Endpoint:
 
     # hello
 
+    def log_key(self, peer: str) -> bytes:
+        """The key of the digests, in both logs, of what this party sends to `peer` in this session."""
+        return derive_key(self.secret, "log key", self.me, peer)
+
     async def hello(
         self, connection: Connection, peer: str, *, received: int = 0, knows: str | None = None
     ) -> wire.Hello:
         """Say hello and hear the peer's; both sides refuse a difference that matters.
 
-        Reveals: to `peer`, the federation file as this party has it, its versions and its clock.
+        Reveals: to `peer`, the federation file as this party has it, its versions, its clock, and the log key of
+        what it will send to `peer`.
         """
         ours = wire.Hello(
             protocol=max(self.protocols),
@@ -248,6 +254,7 @@ class Endpoint:
             run=self.run,
             steps=self.steps,
             federation=self.file.document,
+            log_key=self.log_key(peer).hex(),
             purpose=self.purpose,
         )
         try:

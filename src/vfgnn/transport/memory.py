@@ -12,7 +12,8 @@ import torch
 from vfgnn.channel import Channel
 from vfgnn.errors import ChannelClosed
 from vfgnn.messages import Declared
-from vfgnn.transport.wire import Start
+from vfgnn.randomness import derive_key, new_seed
+from vfgnn.transport.wire import PROTOCOLS, Start
 
 SIMULATION = "simulation"
 """The name of every run in memory: masks and noise follow from seeds that everybody knows anyway."""
@@ -25,6 +26,7 @@ class InMemoryNetwork:
         self._changed = threading.Condition()
         self._queues: dict[tuple[str, str], deque[tuple[Declared, torch.Tensor]]] = defaultdict(deque)
         self._failure: BaseException | None = None
+        self._secret = new_seed()  # of the digests in message logs
 
     def channel(self, party: str) -> Channel:
         """The end of all links that belongs to `party`."""
@@ -84,6 +86,10 @@ class InMemoryNetwork:
                 raise ChannelClosed(f"{sender} ended before its message came", where=f"party {receiver}")
             return link.popleft()
 
+    def log_key(self, sender: str, receiver: str) -> bytes:
+        """The same at both ends."""
+        return derive_key(self._secret, "log key", sender, receiver)
+
 
 class InMemoryTransport:
     """One party's view of the network."""
@@ -93,7 +99,7 @@ class InMemoryTransport:
 
     def open(self, *, wait_s: float, key: str) -> Start:
         """Everybody is there already."""
-        return Start(run=SIMULATION, start=SIMULATION, step=0)
+        return Start(run=SIMULATION, start=SIMULATION, step=0, protocol=PROTOCOLS[-1])
 
     def close(self, error: BaseException | None = None) -> None:
         """Nothing is open; `InMemoryNetwork.run` tells the others of an error."""
@@ -105,3 +111,7 @@ class InMemoryTransport:
     def get(self, sender: str, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
         """Wait for the next message from `sender`."""
         return self._network.get(sender, self._party)
+
+    def log_key(self, sender: str, receiver: str) -> bytes:
+        """For the digests of a link, in the message logs of its two ends."""
+        return self._network.log_key(sender, receiver)

@@ -84,6 +84,12 @@ class Network:
         """Wait for the next message from `sender`; `patient`: for as long as it is there."""
         return self._links[sender].get(patient=patient)
 
+    def log_key(self, sender: str, receiver: str) -> bytes:
+        """For the digests of a link: this party's own, or the one that the peer has told."""
+        if sender == self._endpoint.me:
+            return self._endpoint.log_key(receiver)
+        return self._links[sender].log_key
+
     @property
     def away(self) -> dict[str, str]:
         """The peers that there is no connection with now, and what was last heard of them."""

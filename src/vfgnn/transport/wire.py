@@ -23,8 +23,10 @@ from vfgnn.errors import ProtocolError
 from vfgnn.messages import Declared, Kind
 from vfgnn.shown import shown
 
-PROTOCOLS = (1,)
+PROTOCOLS = (2,)
 """The versions of what is sent that this program speaks, in rising order; every change of it is a new one.
+
+1: until vfgnn's message log had its second format      2: a hello tells the key of the sender's log digests
 
 A version says what the whole schedule looks like, so one is spoken by all parties of a run: the highest that all of
 them know, named by the label holder."""
@@ -51,6 +53,7 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Party = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}\Z")]
 Program = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.+!-]{1,64}\Z")]
 Purpose = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z -]{0,63}\Z")]
+LogKey = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # that a float64 still tells apart, as many readers of JSON do
 Protocol = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
@@ -69,7 +72,7 @@ class Version(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True, kw_o
 
 
 class Hello(Version, frozen=True, tag="hello", omit_defaults=True, kw_only=True):
-    """Who is there, and what it works with. All of it is public to the parties of the federation.
+    """Who is there, and what it works with. All but the log key is public to the parties of the federation.
 
     Fields that are not known here are passed over: a newer program may say more, and speak our version all the same.
     """
@@ -83,7 +86,11 @@ class Hello(Version, frozen=True, tag="hello", omit_defaults=True, kw_only=True)
     run: Name | None  # the run that it has checkpoints of
     steps: Annotated[tuple[Number, ...], msgspec.Meta(max_length=MAX_STEPS)]  # at whose beginning it can stand again
     federation: dict[str, object]
+    log_key: LogKey  # of this sender, receiver and session: of the digests of what the one sends the other
     purpose: Purpose = "run"  # the command that was started
+
+    def __repr__(self) -> str:
+        return f"Hello({self.sender}->{self.receiver})"  # never the key
 
 
 class Start(msgspec.Struct, frozen=True, tag="start", forbid_unknown_fields=True, omit_defaults=True):

@@ -8,10 +8,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from vfgnn.chain import FIRST
 from vfgnn.errors import LogRefused
-from vfgnn.message_log import read_entries, seal_path
+from vfgnn.message_log import Seal, read_entries, seal_path
 from vfgnn.program import Program
+from vfgnn.shown import shown
 from vfgnn.transport import certificates
 
 Told = tuple[str, str, str, int | None, str]
@@ -73,16 +76,23 @@ def _seal(folder: Path, entries: int, head: str, listed: str | None) -> str:
     path = seal_path(folder / "messages.jsonl")
     if not path.is_file():
         return "not sealed: it did not end"
-    seal = json.loads(path.read_text())
+    seal = _read_seal(path)
     content = json.dumps({"entries": entries, "head": head}, sort_keys=True).encode()
-    certificate = certificates.parse(seal["certificate"], str(path))
+    certificate = certificates.parse(seal.certificate, str(path))
     if listed is not None and certificates.parse(listed, "the federation file") != certificate:
         raise LogRefused(
             "a seal of somebody else", expected="the certificate that the federation lists", where=str(path)
         )
-    if not certificates.verify(content, bytes.fromhex(seal["signature"]), certificate):
+    if not certificates.verify(content, bytes.fromhex(seal.signature), certificate):
         raise LogRefused("a seal that does not fit its log", where=str(path), hint="the log was altered after the run")
     return f"signed by {certificates.name_of(certificate)}, certificate {certificates.fingerprint(certificate)[:23]}…"
+
+
+def _read_seal(path: Path) -> Seal:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Seal)
+    except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise LogRefused("a seal that cannot be read", got=shown(str(error), most=120), where=str(path)) from None
 
 
 def disagreements(logs: Mapping[str, Iterable[Path]]) -> list[tuple[str, str, int]]:
