@@ -168,10 +168,10 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
             return
         called[peer] = await endpoint.hello(connection, peer)
 
-    server = None
+    gate = None
     try:
         sock = endpoint.listening_socket()
-        server = None if sock is None else await endpoint.listen(sock, answer)
+        gate = None if sock is None else endpoint.listen(sock, answer)
         where = f"listening for {file.parties[me].address}" if sock else "none: this party only dials"
         findings.append(Finding("port", "ok", where))
     except ConfigError as error:
@@ -181,9 +181,8 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
     heard = await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
     findings += [replace(finding, at_peer=True) for finding in heard]
     await asyncio.sleep(max(0.0, deadline - time.monotonic()))  # others may still want to ask
-    if server is not None:
-        server.close()
-        await server.wait_closed()
+    if gate is not None:
+        await gate.close()
     return findings
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.connection import Connection
-from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
@@ -33,6 +33,7 @@ from vfgnn.randomness import derive_key, new_seed
 from vfgnn.shown import shown
 from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.connection import FAILED, brief
+from vfgnn.transport.gate import Gate
 from vfgnn.version import __version__
 
 OPEN_S = 10.0  # for a TCP connection, a handshake, a hello
@@ -130,12 +131,10 @@ class Endpoint:
                 hint="end the other program, or change `listen` in party.toml and the address in the federation file",
             ) from None
 
-    async def listen(self, sock: socket.socket, meet: Meet) -> Server:
+    def listen(self, sock: socket.socket, meet: Meet) -> Gate:
         """Answer calls; `meet` gets each connection whose certificate is that of a party of the federation."""
 
         async def answer(connection: ServerConnection) -> None:
-            # asyncio does this only for sockets that it made itself; without it every small message waits 40 ms.
-            connection.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
                 await meet(connection, self._identify(connection))
             except NotThere as later:
@@ -154,14 +153,14 @@ class Endpoint:
                 hear(server_name, fault)
 
         context = tls.context(self.party, self.trust, listens=True, on_fault=on_fault)
-        return await serve(
+        return Gate(
+            sock,
+            context,
             answer,
-            sock=sock,
-            ssl=context,
-            ssl_handshake_timeout=OPEN_S,
-            open_timeout=OPEN_S,
-            server_header=None,
-            **AT_BOTH_ENDS,
+            who=lambda connection: self.trust.who(_peer_certificate(connection)),
+            full=lambda what: self.refused(None, what),
+            open_s=OPEN_S,
+            connection={key: value for key, value in AT_BOTH_ENDS.items() if key != "compression"},
         )
 
     def _caller_fault(self, server_name: str | None, fault: tls.Fault) -> None:

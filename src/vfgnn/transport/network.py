@@ -202,14 +202,13 @@ class Network:
 
     async def _live(self, sock: socket.socket | None) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = None if sock is None else await self._endpoint.listen(sock, self._answer)
+        gate = None if sock is None else self._endpoint.listen(sock, self._answer)
         tasks = [asyncio.create_task(self._keep_dialled(self._links[peer])) for peer in self._dialled]
         await self._stop.wait()
         await asyncio.gather(*(link.close(*self._goodbye) for link in self._links.values()), return_exceptions=True)
         await cancel(tasks)
-        if server is not None:
-            server.close()
-            await server.wait_closed()
+        if gate is not None:
+            await gate.close()
 
     def _refused(self, who: str | None, why: str) -> None:
         """A caller was turned away; it may be anybody, so this ends nothing."""
