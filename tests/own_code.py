@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 import vfgnn
+from vfgnn.privacy import exact
 
 
 class WeightedMax(nn.Module):
@@ -32,4 +33,5 @@ class DiscreteLaplace(vfgnn.RowMechanism):
         return ((rows * self.grid).trunc() + first - second) / self.grid
 
     def geometric(self, shape, scale, stream):
-        return ((-(0.5 - stream.uniform(*shape, bound=0.5)).log()) * scale).floor()
+        drawn = exact.geometric(stream, shape.numel(), rate=lambda mp: 1 / mp.mpf(scale), most=2**52)
+        return drawn.reshape(shape)

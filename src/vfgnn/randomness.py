@@ -61,6 +61,14 @@ class Stream:
         unit = (self.words(*shape) >> 11).double() / 2.0**52  # arithmetic shift: [-1, 1) in steps of 2^-52
         return unit * bound
 
+    def below(self, *shape: int, bound: int) -> torch.Tensor:
+        """int64 values, uniform over 0 .. bound - 1: a word beyond the last multiple of `bound` is drawn again."""
+        drawn = self.words(*shape) & (2**63 - 1)
+        most = 2**63 - 2**63 % bound - 1
+        while bool((beyond := drawn > most).any()):
+            drawn[beyond] = self.words(int(beyond.sum())) & (2**63 - 1)
+        return drawn % bound
+
     def integer(self) -> int:
         """63 bits, to seed a generator whose numbers are not secret from this party (dropout, initialisation)."""
         return int(self.words(1).item()) & (2**63 - 1)

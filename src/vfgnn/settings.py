@@ -42,7 +42,8 @@ class Privacy(Public):
     gradient_clip_norm: Positive = 1.0  # of the gradient of a row's own loss
     shrink: Literal["none", "james_stein", "james_stein_positive", "known_norm"] = "none"
     average_releases: Fraction = 0.0  # the server's moving average over successive releases of a row: its memory
-    budget_epsilon: Positive | None = None  # for any row, at delta, over all runs: training ends where it ends
+    # for any row, any edge and any label, each at delta and over all runs in a holder's ledger; None: no limit
+    budget_epsilon: Positive | None = None
     # the data itself, once
     edge_epsilon: Positive | None = None
     publish_noised_edges: bool = False  # the holders exchange them, and each aggregates over all of them
@@ -68,11 +69,16 @@ class Privacy(Public):
             raise ValueError("label_correction needs label_epsilon")
         if self.row_epsilon is None and (self.shrink != "none" or self.average_releases):
             raise ValueError("shrink and average_releases need row_epsilon: there is no noise to reduce")
-        if self.budget_epsilon is not None and not self.noises_rows:
-            raise ValueError(
-                "budget_epsilon needs row_epsilon or gradient_epsilon: nothing else is released repeatedly"
-            )
+        if self.budget_epsilon is not None:
+            self._refuse_unusable_budget(self.budget_epsilon)
         return self
+
+    def _refuse_unusable_budget(self, budget: float) -> None:
+        if self.off:
+            raise ValueError("budget_epsilon needs row_epsilon, gradient_epsilon, edge_epsilon or label_epsilon")
+        for key, epsilon in (("edge_epsilon", self.edge_epsilon), ("label_epsilon", self.label_epsilon)):
+            if epsilon is not None and epsilon > budget:
+                raise ValueError(f"{key} = {epsilon:g} is more than budget_epsilon = {budget:g} allows for one release")
 
 
 class Settings(Public):

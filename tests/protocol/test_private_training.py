@@ -17,7 +17,7 @@ from vfgnn.model.cg2_server import ReleaseAverage
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.privacy.calibration import epsilon_of
 from vfgnn.privacy.input_perturbation import edges_of, pairs_of
-from vfgnn.privacy.ledger import Ledger
+from vfgnn.privacy.ledger import Ledger, Release
 from vfgnn.privacy.statement import statement
 from vfgnn.settings import Privacy, make_settings
 from vfgnn.split.holder import Holder
@@ -192,6 +192,8 @@ def test_a_budget_that_earlier_runs_spent_is_refused():
         ({"privacy": {"publish_noised_edges": True}}, "needs edge_epsilon"),
         ({"privacy": {"shrink": "james_stein"}}, "need row_epsilon"),
         ({"privacy": {"budget_epsilon": 3.0}}, "needs row_epsilon"),
+        ({"privacy": {"edge_epsilon": 4.0, "budget_epsilon": 3.0}}, "edge_epsilon = 4 is more than budget_epsilon"),
+        ({"privacy": {"label_epsilon": 4.0, "budget_epsilon": 3.0}}, "label_epsilon = 4 is more than budget_epsilon"),
         ({"privacy": {"label_correction": True}}, "needs label_epsilon"),
         ({"privacy": {"row_epsilon": 1.0, "shrink": "james_stein"}, "dim": 2}, "dim >= 3"),
         ({"privacy": {"row_epsilon": 1.0}, "combine": "confidence"}, "degrees"),
@@ -277,3 +279,16 @@ def test_what_is_said_before_a_run_is_what_a_row_may_come_to():
     (others,) = statement(agreement, labels=False).guarantees
     assert rows.epsilon_total == gradients.epsilon_total > 1.2
     assert others.epsilon_total == pytest.approx(1.0, rel=1e-6)
+
+
+def test_what_a_budget_covers_is_said_before_a_run_and_what_it_leaves_after_it():
+    privacy = {"edge_epsilon": 4.0, "label_epsilon": 2.0, "budget_epsilon": 5.0}
+    agreement = build(*prepared(privacy=privacy), seed=1).agreement
+    assert statement(agreement).notes == (
+        "budget: 5 for any row, any edge and any label, each over all runs in the ledger",
+    )
+    released = [Release("r", None, what, what[:-1], ("all",), epsilon=e) for what, e in (("edges", 4.0), ("labels", 2))]
+    assert statement(agreement, spent=released).notes == (
+        "budget: of 5 for one edge, 1 is left",
+        "budget: of 5 for one label, 3 is left",
+    )

@@ -3,8 +3,11 @@
 import json
 
 import pytest
+import torch
 
+from vfgnn.cli.privacy import ledger as show_ledger
 from vfgnn.errors import BudgetSpent, LedgerRefused
+from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.calibration import analytic_multiplier, epsilon_of
 from vfgnn.privacy.ledger import Ledger, Release, read_releases, refuse_beyond, total_epsilon, worst
 from vfgnn.privacy.publishing import Publisher, affordable_epochs
@@ -160,8 +163,6 @@ def test_what_a_ledger_comes_to():
 
 
 def test_noised_inputs_are_drawn_and_paid_for_once(tmp_path):
-    import torch
-
     edges = torch.tensor([[0, 1, 5], [1, 0, 9]])
 
     def start(epsilon=2.0, edges=edges, **options):
@@ -180,3 +181,68 @@ def test_noised_inputs_are_drawn_and_paid_for_once(tmp_path):
     with pytest.raises(LedgerRefused, match="have changed since they were noised"):
         start(edges=edges[:, :2], trained=True)  # a prediction must not draw, nor pay, again
     assert len(read_releases(tmp_path / "ledger.jsonl")) == 2
+
+
+BUDGETED = Privacy(edge_epsilon=2.0, label_epsilon=2.0, budget_epsilon=3.0)
+EDGES = torch.tensor([[0, 1, 5], [1, 0, 9]])
+
+
+def inputs(path, *, edges=None, labels=None, privacy=BUDGETED, run="r"):
+    """One run's noised edges or labels."""
+    ledger = Ledger(path)
+    publisher = Publisher(privacy, epochs=1, run=run, seed=new_seed(), ledger=ledger)
+    try:
+        if edges is not None:
+            return publisher.edges(edges, 50)
+        return publisher.labels(labels, 3, torch.arange(len(labels)))
+    finally:
+        ledger.close()
+
+
+def refused_inputs(path, monkeypatch):
+    """Other edges and other labels than those that spent the budget: whether anything was noised."""
+    drawn = []
+    for name in ("flip_pairs", "flip_labels"):
+        monkeypatch.setattr(input_perturbation, name, lambda *values, **_: drawn.append(1) or values[0])
+    for other in ({"edges": EDGES[:, :2]}, {"labels": torch.tensor([2, 2, 0])}):
+        with pytest.raises(BudgetSpent, match="does not cover the coming release"):
+            inputs(path, **other, run="second")
+    return drawn
+
+
+def test_edges_and_labels_have_a_budget_of_their_own_over_all_runs(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.jsonl"
+    noised = inputs(path, edges=EDGES)
+    inputs(path, labels=torch.tensor([0, 1, 2]))
+    files = sorted(tmp_path.iterdir())
+    assert not refused_inputs(path, monkeypatch)
+    assert sorted(tmp_path.iterdir()) == files and len(read_releases(path)) == 2
+    assert torch.equal(inputs(path, edges=EDGES, run="third"), noised)  # the kept noise costs nothing
+    assert len(read_releases(path)) == 2
+
+
+def test_without_the_budget_other_edges_are_noised_and_spend_more(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.jsonl"
+    inputs(path, edges=EDGES)
+    monkeypatch.setattr(Publisher, "_refuse_beyond", lambda self, coming: None)
+    with pytest.raises(pytest.fail.Exception):
+        refused_inputs(path, monkeypatch)
+    assert total_epsilon(worst(read_releases(path), "edge"), DELTA, "zero_out") > 3.0
+
+
+def test_what_a_budget_leaves():
+    releases = [rows(0), response(2.0), response(1.5, unit="edge")]
+    left = {(unit["unit"], unit["adjacency"]): unit["epsilon_left"] for unit in spent(releases, DELTA, budget=3.0)}
+    assert left["label", "-"] == 1.0 and left["edge", "-"] == 1.5
+    assert left["row", "zero_out"] == pytest.approx(3.0 - epsilon_of(2.0, DELTA))
+    assert left["row", "replace_one"] == 0.0  # beyond
+    assert [unit["epsilon_left"] for unit in spent([], DELTA, budget=3.0)] == [3.0] * 4
+
+
+def test_the_command_tells_what_is_left(tmp_path, capsys):
+    path, out = tmp_path / "ledger.jsonl", tmp_path / "spent.json"
+    inputs(path, edges=EDGES)
+    show_ledger(path, delta=DELTA, budget=3.0, json=out)
+    said = json.loads(out.read_text())
+    assert "left of the budget" in capsys.readouterr().out and said["budget_epsilon"] == 3.0
+    assert next(unit["epsilon_left"] for unit in said["units"] if unit["unit"] == "edge") == 1.0

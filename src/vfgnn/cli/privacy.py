@@ -53,23 +53,26 @@ def plan(
 def ledger(
     path: Annotated[Path, typer.Argument(help="A holder's privacy_ledger.jsonl.")],
     delta: Annotated[float, typer.Option(help="At which totals are given.")] = 1e-4,
+    budget: Annotated[float | None, typer.Option(help="The federation's budget_epsilon, to tell what is left.")] = None,
     json: options.Json = None,
 ) -> None:
-    """Check a holder's ledger and tell what it has spent over all runs.
+    """Check a holder's ledger and tell what it has spent over all runs, and what is left of a budget.
 
-    Example: `vfgnn privacy ledger privacy_ledger.jsonl`
+    Example: `vfgnn privacy ledger privacy_ledger.jsonl --budget 10`
     """
     from rich.console import Console
 
     from vfgnn.errors import DataError
-    from vfgnn.privacy.calibration import check_delta
+    from vfgnn.privacy.calibration import check_delta, check_epsilon
     from vfgnn.privacy.ledger import read_releases
     from vfgnn.privacy.statement import spent
     from vfgnn.report.console import show_spent
 
     check_delta(delta)
+    if budget is not None:
+        check_epsilon(budget, "budget")
     if not path.is_file():
         raise DataError("no such ledger", expected="a holder's privacy_ledger.jsonl", where=str(path))
-    found = spent(read_releases(path), delta)
+    found = spent(read_releases(path), delta, budget)
     show_spent(Console(), found, delta)
-    options.write_json(json, {"delta": delta, "units": found})
+    options.write_json(json, {"delta": delta, "budget_epsilon": budget, "units": found})

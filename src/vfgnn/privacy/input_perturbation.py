@@ -3,6 +3,7 @@
 Edges: every pair of nodes says of itself whether it is connected, and lies with probability 1 / (1 + e^epsilon)
 (randomised response). Labels: a class is replaced by another one, each as likely as the other, with probability
 (k - 1) / (e^epsilon + k - 1) in all (k-ary randomised response). Both are pure epsilon-DP: for one edge, for one label.
+The draws are exact (exact.py), so no answer is impossible and no ratio is beyond e^epsilon.
 
 Runs at the holder whose edges or labels they are; the holder itself uses what comes out, too. A list of pairs is one
 number per undirected pair: pair (i, j) with i < j is number j (j - 1) / 2 + i.
@@ -13,6 +14,7 @@ import math
 import torch
 
 from vfgnn.errors import DataError
+from vfgnn.privacy import exact
 from vfgnn.randomness import Stream
 
 BLOCK = 2**20  # gaps drawn at a time
@@ -60,20 +62,19 @@ def flip_pairs(pairs: torch.Tensor, nodes: int, epsilon: float, stream: Stream, 
             got=f"about {total * flip:.3g} false ones among {total} pairs at epsilon {epsilon:g}",
             hint="a larger edge_epsilon, or a larger noised_edge_bound",
         )
-    flipped = _bernoulli_positions(total, flip, stream)
+    flipped = _flipped_positions(total, epsilon, stream)
     both, times = torch.unique(torch.cat([pairs, flipped]), return_counts=True)
     noised: torch.Tensor = both[times == 1]
     return noised
 
 
-def _bernoulli_positions(total: int, probability: float, stream: Stream) -> torch.Tensor:
-    """Each of 0 .. total - 1 with `probability`, independently, in order."""
+def _flipped_positions(total: int, epsilon: float, stream: Stream) -> torch.Tensor:
+    """Each of 0 .. total - 1 with probability 1 / (1 + e^epsilon), independently, in order."""
     found, at = [torch.empty(0, dtype=torch.int64)], -1
-    log_stay = math.log1p(-probability)
-    block = max(16, min(BLOCK, int(1.2 * total * probability) + 16))
+    block = max(16, min(BLOCK, int(1.2 * total * flip_probability(epsilon)) + 16))
     while at < total - 1:
-        uniform = (((stream.words(block) >> 11) & (2**53 - 1)).double() + 0.5) / 2.0**53
-        gaps = (uniform.log() / log_stay).floor().clamp_max(float(total)).to(torch.int64) + 1
+        # A pair stays what it is with probability 1 / (1 + e^-epsilon).
+        gaps = exact.geometric(stream, block, rate=lambda mp: mp.log1p(mp.exp(-epsilon)), most=total) + 1
         positions = at + gaps.cumsum(0)
         at = int(positions[-1])
         found.append(positions[positions < total])
@@ -94,7 +95,6 @@ def keep_probability(epsilon: float, classes: int) -> float:
 
 def flip_labels(y: torch.Tensor, classes: int, epsilon: float, stream: Stream) -> torch.Tensor:
     """k-ary randomised response on each label."""
-    threshold = min(round(keep_probability(epsilon, classes) * 2.0**63), 2**63 - 1)
-    keeps = ((stream.words(len(y)) >> 1) & (2**63 - 1)) < threshold
-    step = 1 + ((stream.words(len(y)) >> 1) & (2**63 - 1)) % (classes - 1)
+    keeps = exact.bernoulli(stream, len(y), lambda mp: 1 / (1 + (classes - 1) * mp.exp(-epsilon)))
+    step = 1 + stream.below(len(y), bound=classes - 1)
     return torch.where(keeps, y, (y + step) % classes)

@@ -203,7 +203,7 @@ def _weight(releases: Iterable[Release]) -> float:
 def refuse_beyond(
     ledger: Ledger, coming: Sequence[Release], *, budget: float, delta: float, adjacency: Adjacency
 ) -> None:
-    """Stop before releases that the budget does not cover."""
+    """Stop before releases, all of one unit, that the budget does not cover."""
     release = coming[0]
     after = total_epsilon(worst([*ledger.releases, *coming], release.unit), delta, adjacency)
     if after > budget * (1 + 1e-8):
@@ -212,5 +212,7 @@ def refuse_beyond(
             expected=f"at most budget_epsilon = {budget:g} at delta {delta:g}, over all runs in the ledger",
             got=f"{after:.4g} with {len(coming)} more, after {ledger.count} releases",
             where="the privacy ledger" if ledger.path is None else str(ledger.path),
-            hint="agree on a larger budget, more noise, or fewer epochs; what is spent stays spent",
+            hint="agree on a larger budget, more noise, or fewer epochs; what is spent stays spent"
+            if release.unit == "row"
+            else f"agree on a larger budget, or bring the {release.what} that were noised before: these cost nothing",
         )

@@ -5,8 +5,8 @@ x-bar + n, the noise is added to the clipped row.
 
 Noise is drawn on the grid of multiples of 2^-24, and a row is brought to that grid before it is added: the sum is
 exact, so no bit of it depends on how a float is rounded. A Gaussian rounded to the grid and then added is a Gaussian
-added and then rounded: post-processing, so the exact guarantee of the Gaussian mechanism stands as it is. What a draw
-of 64 bits leaves open is below 2^-50 of probability per value.
+added and then rounded: post-processing, so the exact guarantee of the Gaussian mechanism stands as it is. The rounded
+Gaussian is drawn exactly (exact.py).
 
 Shrinking is post-processing too: it costs no privacy.
 """
@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 
 from vfgnn.errors import ConfigError
+from vfgnn.privacy import exact
 from vfgnn.privacy.calibration import Adjacency, sensitivity
 from vfgnn.randomness import Stream
 
@@ -40,17 +41,8 @@ def clip(rows: torch.Tensor, clip_norm: float) -> torch.Tensor:
 
 
 def gaussian(stream: Stream, shape: tuple[int, ...], std: float) -> torch.Tensor:
-    """Whole multiples of the grid, as int64: a Gaussian of deviation `std`, rounded to the nearest.
-
-    One 64-bit word each: a sign, and a uniform in (0, 1/2) whose quantile is the magnitude, so that the tail is as fine
-    as a float64 near 0 and reaches 9 deviations.
-    """
-    words = stream.words(*shape)
-    sign = 1 - 2 * (words & 1)
-    uniform = (((words >> 1) & (2**63 - 1)).double() + 0.5) / 2.0**64
-    magnitude = (-torch.special.ndtri(uniform) * (std * GRID)).round().to(torch.int64)
-    noise: torch.Tensor = sign * magnitude
-    return noise
+    """Whole multiples of the grid, as int64: a Gaussian of deviation `std`, rounded to the nearest."""
+    return exact.gaussian(stream, shape, std * GRID)
 
 
 def shrink(noised: torch.Tensor, how: Shrink, *, std: float, clip_norm: float) -> torch.Tensor:
@@ -96,6 +88,17 @@ class GaussianMechanism:
     noise_multiplier: float
     adjacency: Adjacency
     shrink: Shrink = "none"
+
+    def __post_init__(self) -> None:
+        """Refuse a sum of row and noise that a float64 does not hold to the last step of the grid."""
+        largest = self.clip_norm + exact.DEVIATIONS * self.std
+        if not largest * GRID <= 2.0**53:
+            raise ConfigError(
+                "the noise leaves the grid that it is drawn on",
+                expected=f"clip norm + {exact.DEVIATIONS} deviations of at most {2.0**53 / GRID:.3g}",
+                got=f"clip norm {self.clip_norm:g}, deviation {self.std:g}",
+                hint="a smaller clip norm, or a larger epsilon",
+            )
 
     @property
     def cost(self) -> Cost:

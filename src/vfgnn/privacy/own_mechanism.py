@@ -122,7 +122,7 @@ def _try(used: OwnRows, dim: int) -> None:
         raise ModuleError(
             "a mechanism must draw from the stream that it is given",
             got="other noise from the same stream",
-            hint="stream.words and stream.uniform give secret randomness; torch.rand does not",
+            hint="the draws of vfgnn.privacy.exact, and stream.words, are secret randomness; torch.rand is not",
         )
     if bool((first == other).all(dim=1).any()):
         raise ModuleError("a mechanism that adds no noise", got="the same row from two streams")

@@ -5,7 +5,7 @@ the model. With everything off it hands things through.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from safetensors import SafetensorError
@@ -96,13 +96,9 @@ class Publisher:
 
     def refuse_spent(self) -> None:
         """Before anything is sent: refuse to begin with a budget that does not cover what the run may release."""
-        budget = self.privacy.budget_epsilon
         used: list[tuple[str, RowNoise]] = [("rows", self._rows)] if self._rows is not None else []
         used += [("gradient", self._gradient)] if self._gradient is not None else []
-        if budget is None or not used:
-            return
-        coming = [self._line(name, (ALL,), None, one) for name, one in used for _ in range(self._planned)]
-        refuse_beyond(self.ledger, coming, budget=budget, delta=self.privacy.delta, adjacency=self.privacy.adjacency)
+        self._refuse_beyond([self._line(name, (ALL,), None, one) for name, one in used for _ in range(self._planned)])
 
     def rows(self, h_local: torch.Tensor, classes: tuple[str, ...], step: int | None) -> torch.Tensor:
         """Published rows, as they may leave; `classes`: those that are charged with this message."""
@@ -154,12 +150,16 @@ class Publisher:
         return release_of(used, run=self._run, step=step, what=what, classes=classes)
 
     def _charge(self, release: Release) -> None:
-        privacy = self.privacy
-        if privacy.budget_epsilon is not None and release.unit == "row":
-            refuse_beyond(
-                self.ledger, [release], budget=privacy.budget_epsilon, delta=privacy.delta, adjacency=privacy.adjacency
-            )
+        self._refuse_beyond([release])
         self.ledger.charge(release)
+
+    def _refuse_beyond(self, coming: Sequence[Release]) -> None:
+        """Where the budget, which each row, edge and label has for itself, does not cover `coming`."""
+        privacy = self.privacy
+        if privacy.budget_epsilon is not None and coming:
+            refuse_beyond(
+                self.ledger, coming, budget=privacy.budget_epsilon, delta=privacy.delta, adjacency=privacy.adjacency
+            )
 
     def _once(self, release: Release, true: torch.Tensor, draw: Callable[[], torch.Tensor], about: int) -> torch.Tensor:
         """The same noised data in every run on the same data with the same epsilon: drawn, and paid for, once.
@@ -189,6 +189,7 @@ class Publisher:
                 where=str(path.parent),
                 hint="noise on inputs is drawn once: restore them, or train again",
             )
+        self._refuse_beyond([release])  # before anything is noised
         noised = draw()
         self._charge(release)
         tensors = {release.what: noised.contiguous()}

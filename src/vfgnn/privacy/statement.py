@@ -16,6 +16,8 @@ from vfgnn.privacy.own_mechanism import release_of
 from vfgnn.privacy.publishing import RowNoise, affordable_epochs, gradient_mechanism, planned_releases, row_mechanism
 from vfgnn.settings import Privacy
 
+UNITS: tuple[Unit, ...] = ("row", "edge", "label")
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -104,7 +106,21 @@ def statement(
         notes.append(
             f"training ends after {trained} of {epochs} epochs: there the budget of {privacy.budget_epsilon:g} ends"
         )
-    return Statement(tuple(found), not_covered(agreement), tuple(notes))
+    return Statement(tuple(found), not_covered(agreement), (*notes, *_budget_notes(privacy, known)))
+
+
+def _budget_notes(privacy: Privacy, known: list[Release] | None) -> list[str]:
+    budget = privacy.budget_epsilon
+    if budget is None:
+        return []
+    if known is None:
+        return [f"budget: {budget:g} for any row, any edge and any label, each over all runs in the ledger"]
+    left = {
+        unit: budget - total_epsilon(exposed, privacy.delta, privacy.adjacency)
+        for unit in UNITS
+        if (exposed := worst(known, unit))
+    }
+    return [f"budget: of {budget:g} for one {unit}, {max(0.0, rest):.4g} is left" for unit, rest in left.items()]
 
 
 def _repeated(
@@ -209,8 +225,8 @@ def not_covered(agreement: Agreement) -> tuple[str, ...]:
     return tuple(found)
 
 
-def spent(releases: Iterable[Release], delta: float) -> list[dict[str, object]]:
-    """What a ledger comes to over all runs, for each unit; rows with either adjacency."""
+def spent(releases: Iterable[Release], delta: float, budget: float | None = None) -> list[dict[str, object]]:
+    """What a ledger comes to over all runs, for each unit, and what a budget leaves; rows with either adjacency."""
     known, found = list(releases), list[dict[str, object]]()
     units: tuple[tuple[Unit, Adjacency], ...] = (
         ("row", "zero_out"),
@@ -220,8 +236,9 @@ def spent(releases: Iterable[Release], delta: float) -> list[dict[str, object]]:
     )
     for unit, adjacency in units:
         exposed = worst(known, unit)
-        if exposed:
+        if exposed or budget is not None:
             total = total_epsilon(exposed, delta, adjacency)
             shown = adjacency if unit == "row" else "-"
-            found.append({"unit": unit, "adjacency": shown, "releases": len(exposed), "epsilon_total": total})
+            left = {} if budget is None else {"epsilon_left": max(0.0, budget - total)}
+            found.append({"unit": unit, "adjacency": shown, "releases": len(exposed), "epsilon_total": total, **left})
     return found

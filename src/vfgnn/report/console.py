@@ -159,10 +159,12 @@ def show_budget(console: Console, plan: Budget) -> None:
 def show_spent(console: Console, units: Sequence[Mapping[str, object]], delta: float) -> None:
     """What a ledger comes to."""
     table = Table(title=f"spent over all runs, at delta {delta:g}")
-    for heading in ("unit", "adjacency", "releases", "total epsilon"):
-        table.add_column(heading, justify="right" if heading.startswith(("rel", "tot")) else "left")
+    left = ["left of the budget"] * any("epsilon_left" in unit for unit in units)
+    for heading in ("unit", "adjacency", "releases", "total epsilon", *left):
+        table.add_column(heading, justify="left" if heading in ("unit", "adjacency") else "right")
     for unit in units:
-        table.add_row(str(unit["unit"]), str(unit["adjacency"]), str(unit["releases"]), f"{unit['epsilon_total']:.4g}")
+        numbers = [f"{unit[key]:.4g}" for key in ("epsilon_total", "epsilon_left") if key in unit]
+        table.add_row(str(unit["unit"]), str(unit["adjacency"]), str(unit["releases"]), *numbers)
     console.print(table)
 
 
