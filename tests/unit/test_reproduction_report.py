@@ -5,16 +5,20 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from tests.pages import Elements, changed, places
+from vfgnn.errors import VfgnnError
 from vfgnn.experiments.baseline import PAPER_SECONDS, Timing, baseline_rows, baseline_tasks
 from vfgnn.experiments.catalogue import COMPARE
 from vfgnn.experiments.privacy import privacy_rows, privacy_tasks
 from vfgnn.experiments.reproduction import Reproduction, Work
 from vfgnn.experiments.studies import STUDIES, study_rows, study_tasks
 from vfgnn.experiments.tables import Mark, compare_rows, compare_tasks, open_rows
+from vfgnn.report import charts
 from vfgnn.report.grid import Grid
 from vfgnn.report.reproduction.page import make_markdown, make_page
 from vfgnn.report.reproduction.tables import claims_grid, grids_of, show_tables, summary_grid, timings_grid, work_grid
@@ -178,3 +182,33 @@ def test_rows_of_another_data_set_have_a_column_of_their_own(reproduction):
     rows = [replace(row, dataset="other") if row.dataset == "pubmed" else row for row in reproduction.of("modes")]
     for grid in grids_of(rows):
         assert grid.headings[1:] == ("Cora", "CiteSeer", "other")
+
+
+def test_no_record_can_put_markup_into_the_page(reproduction, page, monkeypatch):
+    """Whoever is given another's all.json: a value is refused by name, or shown as text."""
+    monkeypatch.setattr("vfgnn.report.reproduction.sections._picture", lambda *_: ())
+    few = replace(reproduction, rows=reproduction.rows[:3], timings=reproduction.timings[:1])
+    content, clean = json.loads(json.dumps(few.to_json())), Elements(page).kinds
+    shown = refused = 0
+    for place in places({key: value for key, value in content.items() if key != "claims"}):
+        try:
+            text = make_page(Reproduction.from_json(changed(content, *place)))
+        except VfgnnError:
+            refused += 1
+        else:
+            assert Elements(text).kinds <= clean, place
+            shown += 1
+    assert refused > 10 and shown > 10
+
+
+def test_figures_show_names_as_text():
+    name = '<script>alert(1)</script> "\'><img onerror=x> style="fill: red" id="a" $\\frac{'
+    drawn = Elements(charts.links({name: 1.0}))
+    assert drawn.kinds == Elements(charts.links({"A": 1.0})).kinds and "<script>" in drawn.text
+    assert not {"style", "script"} & {tag for tag, _ in drawn.kinds} and ("path", "style") not in drawn.kinds
+
+
+def test_markup_is_made_in_two_files_only():
+    """Elsewhere a text becomes markup through `tag` and `markup` alone, which escape it."""
+    sources = Path(charts.__file__).parent.rglob("*.py")
+    assert {path.name for path in sources if re.search(r"\bHtml\([^)]", path.read_text())} == {"html.py", "charts.py"}

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 
+from vfgnn.errors import DataError
 from vfgnn.experiments.baseline import Timing
 from vfgnn.experiments.claims import Claim, check_claims
 from vfgnn.experiments.runner import Store, Task
@@ -63,19 +65,18 @@ class Reproduction:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> "Reproduction":
-        """From such a file; claims are checked anew."""
-        return Reproduction(
-            seeds=content["seeds"],
-            machine=content["machine"],
-            rows=tuple(TableRow.from_json(row) for row in content["rows"]),
-            timings=tuple(Timing(**timing) for timing in content["timings"]),
-            work=tuple(_work(work) for work in content["work"]),
-            total=_work(content["total"]),
-        )
-
-
-def _work(content: Mapping[str, Any]) -> Work:
-    return Work(**{**content, "versions": tuple(content["versions"])})
+        """From such a file, every value checked; claims are checked anew."""
+        try:
+            rows = tuple(TableRow.from_json(row) for row in content["rows"])
+            made = TypeAdapter(Reproduction).validate_python({**content, "rows": tuple(map(asdict, rows))})
+            check_claims(made.rows, made.timings)  # arithmetic that figures without sense do not allow
+        except ValidationError as error:
+            finding = error.errors(include_url=False, include_input=False)[0]
+            key = ".".join(map(str, finding["loc"]))
+            raise DataError(f"'{key}' cannot be used", expected=finding["msg"], where="a reproduction") from None
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            raise DataError("not a reproduction", expected="what `vfgnn reproduce all --json` wrote") from None
+        return made
 
 
 def work_of(part: str, tasks: Iterable[Task], store: Store) -> Work:

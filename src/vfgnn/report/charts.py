@@ -1,4 +1,7 @@
-"""Figures of a run as SVG text, to be drawn into a page."""
+"""Figures of a run as SVG, to be drawn into a page.
+
+matplotlib escapes the texts of a figure. A figure has no style of its own: the page's policy would not let it count.
+"""
 
 import io
 import re
@@ -8,10 +11,15 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from vfgnn.message_log import Entry
+from vfgnn.report.html import Html
+from vfgnn.report.run.records import Epoch
 
 plt.switch_backend("Agg")
 plt.rcParams["svg.fonttype"] = "none"  # text stays text: it scales, and can be found in the page
+plt.rcParams["text.parse_math"] = False  # a name with dollars is a name
 plt.rcParams["svg.hashsalt"] = "vfgnn"  # the same figure is the same text
+LINES = 'stroke-linejoin="round" stroke-linecap="butt"'  # what matplotlib says in the style that is left out
+DRAWN = 1e30  # a loss from here on, and one that is no number, leaves a gap
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#a0aec0"
 
 
@@ -23,38 +31,45 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def svg(figure: Figure, name: str) -> str:
+def svg(figure: Figure, name: str) -> Html:
     """As part of a page: no size of its own, and names of parts that no other figure of the page has."""
     out = io.StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
     plt.close(figure)
     text = out.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.S)
+    text = re.sub(r' style="([^"]*)"', _attributes, text)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    return re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"|(<svg[^>]*?) height="[^"]*"', r"\1\2", text, count=1)
+    own_size = r'(<svg[^>]*?) width="[^"]*" height="[^"]*"|(<svg[^>]*?) height="[^"]*"'
+    return Html(re.sub(own_size, rf"\1\2 {LINES}", text, count=1))
 
 
-def curves(metrics: Sequence[Mapping[str, float | None]]) -> str:
+def _attributes(style: re.Match[str]) -> str:
+    """The same as presentation attributes, which need no style."""
+    pairs = (part.partition(":") for part in style[1].split(";") if part.strip())
+    return "".join(f' {key.strip()}="{value.strip()}"' for key, _, value in pairs)
+
+
+def curves(metrics: Sequence[Epoch]) -> Html:
     """Loss and validation accuracy over the epochs; label holder only."""
     figure, loss_axis = plt.subplots(figsize=(8, 3))
-    losses = [(m["epoch"], m["loss"]) for m in metrics if m["loss"] is not None]
-    reached = [(m["epoch"], m["val_accuracy"]) for m in metrics if m["val_accuracy"] is not None]
-    loss_axis.plot(*zip(*losses, strict=True), color=ORANGE, label="training loss")
-    loss_axis.set_xlabel("epoch")
-    loss_axis.set_ylabel("training loss", color=ORANGE)
-    loss_axis.set_ylim(bottom=0)
     axis = loss_axis.twinx()
-    if reached:
-        axis.plot(*zip(*reached, strict=True), color=BLUE, label="validation accuracy")
-    axis.set_ylabel("validation accuracy", color=BLUE)
+    for drawn, points, colour, label in (
+        (loss_axis, [(one.epoch, one.loss) for one in metrics], ORANGE, "training loss"),
+        (axis, [(one.epoch, one.val_accuracy) for one in metrics], BLUE, "validation accuracy"),
+    ):
+        known = [(at, value) for at, value in points if value is not None and abs(value) < DRAWN]
+        drawn.plot([at for at, _ in known], [value for _, value in known], color=colour, label=label)
+        drawn.set_ylabel(label, color=colour)
+        drawn.spines[["top"]].set_visible(False)
+    loss_axis.set_xlabel("epoch")
+    loss_axis.set_ylim(bottom=0)
     axis.set_ylim(0, 1)
-    for one in (loss_axis, axis):
-        one.spines[["top"]].set_visible(False)
     return svg(figure, "curves")
 
 
-def links(sizes: Mapping[str, float]) -> str:
+def links(sizes: Mapping[str, float]) -> Html:
     """Payload of each link."""
     ordered = sorted(sizes.items(), key=lambda item: item[1])
     figure, axis = plt.subplots(figsize=(8, 0.6 + 0.32 * max(1, len(ordered))))
@@ -66,7 +81,7 @@ def links(sizes: Mapping[str, float]) -> str:
     return svg(figure, "links")
 
 
-def timeline(entries: Sequence[tuple[str, Entry]]) -> str:
+def timeline(entries: Sequence[tuple[str, Entry]]) -> Html:
     """The messages of one step: a lane for each party, filled marks sent, hollow ones received."""
     parties = list(dict.fromkeys(party for party, _ in entries))
     begin = min(entry.at for _, entry in entries)

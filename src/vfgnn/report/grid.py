@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vfgnn.experiments.tables import Mark
-from vfgnn.report.html import escape, table_of
+from vfgnn.report.html import Html, markup, table_of, tag
 
 MARKS = {
     Mark.REPRODUCED: ("good", "green"),
@@ -67,15 +67,16 @@ class Grid:
         head, *body = (f"| {row} |" for row in rows)
         return "\n".join([f"**{self.title}**", "", head, rule, *body]) + "\n"
 
-    def to_html(self) -> str:
+    def to_html(self) -> Html:
         """For a page."""
         rows = [[self._cell(cell, strong=i in self.strong) for cell in row] for i, row in enumerate(self.rows)]
         numbers = range(self.numbers, len(self.headings))
-        return f"<h3>{escape(self.title)}</h3>" + table_of(self.headings, rows, numbers, "prose" if self.prose else "")
+        table = table_of(self.headings, rows, numbers, "prose" if self.prose else "")
+        return markup(tag("h3", self.title), table)
 
     @staticmethod
     def _cell(cell: str, *, strong: bool) -> str:
         if isinstance(cell, Mark):
-            return f'<span class="{MARKS[cell][0]}">{escape(cell)}</span>'
-        text = escape(cell).replace(" ± ", "&nbsp;±&nbsp;")
-        return f"<b>{text}</b>" if strong else text
+            return tag("span", cell, look=MARKS[cell][0])
+        text = cell.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+        return tag("b", text) if strong else text

@@ -1,5 +1,12 @@
-"""What the pages have in common: a self-contained page with its style, escaped text, a table."""
+"""What the pages have in common: a self-contained page with its style, elements, a table.
 
+A page shows records that other parties wrote. So markup has a type of its own: whatever is not `Html` is escaped where
+it goes into an element, and only this file and charts.py make `Html`. Text that was forgotten is seen as text. Beneath
+that, the page's content security policy allows one style and nothing else: no script, no image, nothing fetched.
+"""
+
+import base64
+import hashlib
 import html
 from collections.abc import Sequence
 
@@ -37,29 +44,57 @@ nav a { margin-right: .9rem; white-space: nowrap; } a { color: inherit; }
   .prose tr { padding: .5rem 0; border-bottom: 1px solid var(--line); }
   .figure { overflow-x: auto; } .figure svg { min-width: 36rem; } }
 """
+STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+POLICY = f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; form-action 'none'"
+"""For browsers: only the style with this hash counts, an attribute `style` does not."""
 
 
-def escape(text: object) -> str:
-    """As text of a page."""
-    return html.escape(str(text))
+class Html(str):
+    """Markup that stands in a page as it is; whatever is done to it gives a plain text again."""
+
+    __slots__ = ()
+
+
+def markup(*parts: object) -> Html:
+    """Parts of a page one after another: `Html` as it is, everything else as text."""
+    return Html("".join(part if isinstance(part, Html) else html.escape(str(part)) for part in parts))
+
+
+def tag(name: str, *inside: object, look: str = "", **attributes: str) -> Html:
+    """An element; `look` is its class in the style."""
+    all_of_them = ({"class": look} if look else {}) | attributes
+    shown = "".join(f' {key}="{html.escape(value)}"' for key, value in all_of_them.items())
+    return Html(f"<{name}{shown}>{markup(*inside)}</{name}>")
+
+
+def list_of(items: Sequence[object]) -> Html:
+    """A list with an item for each; nothing if there are none."""
+    return tag("ul", *(tag("li", item) for item in items)) if items else Html()
+
+
+def card_of(value: object, name: str) -> Html:
+    """A figure that stands out, over its name."""
+    return tag("div", tag("b", value), name, look="card")
 
 
 def table_of(
-    headings: Sequence[str], rows: Sequence[Sequence[object]], numbers: Sequence[int] = (), look: str = ""
-) -> str:
-    """Cells are HTML already; the columns in `numbers` are right-aligned; look `prose`: cells are sentences."""
+    headings: Sequence[object], rows: Sequence[Sequence[object]], numbers: Sequence[int] = (), look: str = ""
+) -> Html:
+    """The columns in `numbers` are right-aligned; look `prose`: cells are sentences."""
     kind = ["n" if i in numbers else "" for i in range(len(headings))]
-    head = "".join(f'<th class="{kind[i]}">{escape(heading)}</th>' for i, heading in enumerate(headings))
-    body = "".join(
-        "<tr>" + "".join(f'<td class="{kind[i]}">{cell}</td>' for i, cell in enumerate(row)) + "</tr>" for row in rows
-    )
-    return f'<div class="wide {look}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    head = tag("tr", *(tag("th", heading, look=kind[i]) for i, heading in enumerate(headings)))
+    body = (tag("tr", *(tag("td", cell, look=kind[i]) for i, cell in enumerate(row))) for row in rows)
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *body)), look=f"wide {look}".strip())
 
 
-def page_of(title: str, parts: Sequence[str]) -> str:
+def page_of(title: str, parts: Sequence[Html]) -> str:
     """The whole page: no script, nothing to fetch."""
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head><body>\n" + "\n".join(part for part in parts if part) + "\n</body></html>\n"
+    head = markup(
+        Html('<meta charset="utf-8">'),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        tag("title", title),
+        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html(f"<style>{STYLE}</style>"),
     )
+    body = markup(*(markup(Html("\n"), part) for part in parts if part), Html("\n"))
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'

@@ -13,7 +13,7 @@ from vfgnn.experiments.reproduction import Reproduction
 from vfgnn.experiments.tables import Mark
 from vfgnn.report import charts
 from vfgnn.report.figures import save
-from vfgnn.report.html import escape, page_of
+from vfgnn.report.html import Html, card_of, markup, page_of, tag
 from vfgnn.report.reproduction.sections import Section, sections_of
 from vfgnn.report.reproduction.tables import span, summary_grid
 
@@ -35,14 +35,15 @@ READ = (
 def make_page(reproduction: Reproduction) -> str:
     """The whole page."""
     sections = list(sections_of(reproduction))
-    links = " ".join(f'<a href="#{section.name}">{escape(section.topic)}</a>' for section in sections)
-    cards = "".join(
-        f'<div class="card"><b>{escape(value)}</b>{escape(name)}</div>' for name, value in _cards(reproduction)
-    )
-    head = (
-        f'<h1>{TITLE}</h1><p>{escape(PAPER)}</p><p class="soft">{_inline(_run(reproduction))}</p>'
-        f'<div class="cards">{cards}</div>{summary_grid(reproduction.claims).to_html()}'
-        f'<p class="soft">{_inline(READ)}</p><nav>{links}</nav>'
+    links = [markup(tag("a", section.topic, href=f"#{section.name}"), " ") for section in sections]
+    head = markup(
+        tag("h1", TITLE),
+        tag("p", PAPER),
+        tag("p", _inline(_run(reproduction)), look="soft"),
+        tag("div", *(card_of(value, name) for name, value in _cards(reproduction)), look="cards"),
+        summary_grid(reproduction.claims).to_html(),
+        tag("p", _inline(READ), look="soft"),
+        tag("nav", *links),
     )
     return page_of(TITLE, [head, *map(_draw, sections)])
 
@@ -61,21 +62,26 @@ def make_markdown(reproduction: Reproduction, figures: Path) -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def _draw(section: Section) -> str:
-    pictures = "".join(
-        f'<div class="figure">{charts.svg(picture.figure, picture.name)}</div>'
-        f'<p class="soft">{escape(picture.caption)}</p>'
+def _draw(section: Section) -> Html:
+    pictures = (
+        markup(
+            tag("div", charts.svg(picture.figure, picture.name), look="figure"),
+            tag("p", picture.caption, look="soft"),
+        )
         for picture in section.pictures
     )
-    grids = "".join(f'<div class="{"whole" if grid.wide else ""}">{grid.to_html()}</div>' for grid in section.grids)
-    return (
-        f'<h2 id="{section.name}">{escape(section.title)}</h2><p>{_inline(section.told)}</p>{pictures}'
-        f'<div class="pair">{grids}</div>'
+    grids = (tag("div", grid.to_html(), look="whole" if grid.wide else "") for grid in section.grids)
+    return markup(
+        tag("h2", section.title, id=section.name),
+        tag("p", _inline(section.told)),
+        *pictures,
+        tag("div", *grids, look="pair"),
     )
 
 
-def _inline(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+def _inline(text: str) -> Html:
+    """Code stands between backticks."""
+    return markup(*(tag("code", part) if i % 2 else part for i, part in enumerate(re.split(r"`([^`]+)`", text))))
 
 
 def _cards(reproduction: Reproduction) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 A part of the page of `vfgnn report`, checked as the run's own log is: chain, seal, schedule, both ends of each link.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,43 +13,44 @@ from vfgnn.party.programs import of_model
 from vfgnn.party.trained import PREDICTIONS, SERVING
 from vfgnn.program import PASS
 from vfgnn.report import charts
-from vfgnn.report.html import escape as _
-from vfgnn.report.html import table_of
+from vfgnn.report.html import Html, list_of, markup, table_of, tag
 from vfgnn.report.run.audit import Audit, audit, disagreements
+from vfgnn.report.run.records import entries_of, over_one_node
 
 COMMANDS = {PREDICTIONS: "predict", SERVING: "serve"}
 HEADINGS = ("party", "command", "began, UTC", "passes", "messages", "bytes", "outside the schedule", "log")
 
 
-def afterwards(folders: Mapping[str, Path], file: FederationFile) -> str:
+def afterwards(folders: Mapping[str, Path], file: FederationFile) -> Html:
     """By party; nothing if the model was never asked again."""
-    programs, rows = of_model(file), []
+    programs, rows = of_model(over_one_node(file)), []
     logs = {party: _logs(folder) for party, folder in folders.items()}
     for party, found in logs.items():
         for log in found:
-            one = audit(log, party, programs, file.parties[party].certificate)
-            command = COMMANDS[log.parent.name]
-            outside = f'<span class="{"bad" if one.outside else "good"}">{one.outside}</span>'
-            size = charts.size(sum(line.bytes for line in one.lines))
-            when = "-" if one.began is None else f"{datetime.fromtimestamp(one.began, UTC):%Y-%m-%d %H:%M:%S}"
-            rows.append((_(party), command, when, _passes(one, command), f"{one.entries:,}", size, outside,
-                         _(one.sealed)))  # fmt: skip
+            deque(entries_of(log / "messages.jsonl", file.parties), maxlen=0)  # refused here if it cannot be read
+            rows.append(_row(log, audit(log, party, programs, file.parties[party].certificate)))
     if not rows:
-        return ""
-    return (
-        "<h2>After training</h2><p>In each pass the server saw the rows of all common nodes of every holder, and the "
-        "label holder z_L of all of them, whoever was asked for.</p>"
-        f"{table_of(HEADINGS, rows, (3, 4, 5, 6))}{both_ends(disagreements(logs))}"
+        return Html()
+    told = (
+        "In each pass the server saw the rows of all common nodes of every holder, and the label holder z_L of all of "
+        "them, whoever was asked for."
     )
+    table = table_of(HEADINGS, rows, (3, 4, 5, 6))
+    return markup(tag("h2", "After training"), tag("p", told), table, both_ends(disagreements(logs)))
 
 
-def both_ends(found: Sequence[tuple[str, str, int]]) -> str:
+def _row(log: Path, one: Audit) -> tuple[object, ...]:
+    command = COMMANDS[log.parent.name]
+    outside = tag("span", one.outside, look="bad" if one.outside else "good")
+    size = charts.size(sum(line.bytes for line in one.lines))
+    when = "-" if one.began is None else f"{datetime.fromtimestamp(one.began, UTC):%Y-%m-%d %H:%M:%S}"
+    return one.party, command, when, _passes(one, command), f"{one.entries:,}", size, outside, one.sealed
+
+
+def both_ends(found: Sequence[tuple[str, str, int]]) -> Html:
     """How the logs of each two parties compare."""
-    items = "".join(
-        f"<li>{_(one)} and {_(other)}: {count or 'no'} disagreement{'s' * (count != 1)}</li>"
-        for one, other, count in found
-    )
-    return f"<p>Both ends of each link, digest by digest:</p><ul>{items}</ul>" if items else ""
+    items = [f"{one} and {other}: {count or 'no'} disagreement{'s' * (count != 1)}" for one, other, count in found]
+    return markup(tag("p", "Both ends of each link, digest by digest:"), list_of(items)) if items else Html()
 
 
 def _logs(folder: Path) -> list[Path]:

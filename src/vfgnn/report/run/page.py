@@ -5,64 +5,36 @@ own folder shows what it knows; whoever is given several folders sees them side 
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from vfgnn.errors import DataError
 from vfgnn.files import FederationFile
-from vfgnn.message_log import Entry, read_entries
 from vfgnn.party.programs import of_run
 from vfgnn.report import charts
-from vfgnn.report.html import escape as _
-from vfgnn.report.html import page_of, table_of
+from vfgnn.report.html import Html, card_of, list_of, markup, page_of, table_of, tag
 from vfgnn.report.run.afterwards import afterwards, both_ends
 from vfgnn.report.run.audit import Audit, audit, disagreements
+from vfgnn.report.run.records import Kept, Link, NoisedPart, over_one_node
 
 LEAKS = resources.files("vfgnn.report") / "leaks.json"  # of a benchmark graph: tools/measure_leaks.py writes it
-
-
-@dataclass(frozen=True)
-class Kept:
-    """One party's run folder."""
-
-    folder: Path
-    about: dict[str, object]
-    file: FederationFile
-    traffic: list[dict[str, object]]
-    metrics: list[dict[str, float | None]]
-
-    @property
-    def party(self) -> str:
-        """Whose it is."""
-        return str(self.about["party"])
-
-    @staticmethod
-    def read(folder: Path) -> "Kept":
-        """A run folder, or a DataError that says what is missing."""
-        try:
-            about = json.loads((folder / "run.json").read_text())
-            file = FederationFile.model_validate_json((folder / "federation.json").read_text())
-            traffic = json.loads((folder / "traffic.json").read_text()) if (folder / "traffic.json").is_file() else []
-        except (OSError, ValueError) as error:
-            raise DataError(
-                "not a run folder", expected="run.json and federation.json", got=str(error), where=str(folder)
-            ) from None
-        lines = (folder / "metrics.jsonl").read_text().splitlines() if (folder / "metrics.jsonl").is_file() else []
-        return Kept(folder, about, file, traffic, [json.loads(line) for line in lines])
+SCORES = {"accuracy": "test accuracy", "f1": "F1", "auc": "AUC", "average_precision": "average precision"}
 
 
 def make_page(folders: Sequence[Path]) -> str:
     """The whole page."""
     kept = [Kept.read(folder) for folder in folders]
-    if len({(one.about["run"], one.file.digest) for one in kept}) != 1:
+    if len({(one.about.run, one.file.digest) for one in kept}) != 1:
         raise DataError("folders of different runs", expected="run folders of the parties of one run")
-    programs = of_run(kept[0].file)
+    if len({one.party for one in kept}) != len(kept):
+        raise DataError("several folders of one party", expected="one run folder of each party")
+    programs = of_run(over_one_node(kept[0].file))
     audits = [
         audit(one.folder, one.party, programs, one.file.parties[one.party].certificate)
         for one in kept
-        if (one.folder / "messages.jsonl").is_file()
+        if one.entries is not None
     ]
     parts = [
         _head(kept),
@@ -75,99 +47,93 @@ def make_page(folders: Sequence[Path]) -> str:
         afterwards({one.party: one.folder for one in kept}, kept[0].file),
         _configuration(kept[0].file),
     ]
-    return page_of(f"vfgnn run {kept[0].about['run']}", parts)
+    return page_of(f"vfgnn run {kept[0].about.run}", parts)
 
 
-def _head(kept: Sequence[Kept]) -> str:
-    first, file = kept[0], kept[0].file
-    leader = next((one for one in kept if "outcome" in one.about), None)
-    cards = [
+def _head(kept: Sequence[Kept]) -> Html:
+    first, file = kept[0].about, kept[0].file
+    leader = next((one for one in kept if one.about.outcome is not None), None)
+    cards: list[tuple[str, object]] = [
         ("holders", len(file.holders)),
-        ("nodes", f"{int(str(first.about.get('nodes') or file.nodes or 0)):,}"),
+        ("nodes", f"{first.nodes or file.nodes or 0:,}"),
         ("epochs", len(leader.metrics) - 1 if leader is not None else "-"),
         ("sent by these parties", charts.size(sum(_sent(one) for one in kept))),
     ]
-    if leader is not None:
-        outcome = leader.about["outcome"]
-        if isinstance(outcome, dict):
-            names = {"accuracy": "test accuracy", "f1": "F1", "auc": "AUC", "average_precision": "average precision"}
-            cards = [*((names[name], f"{value:.3f}") for name, value in outcome["scores"].items()), *cards]
-    shown = "".join(f'<div class="card"><b>{_(value)}</b>{_(name)}</div>' for name, value in cards)
-    states = ", ".join(f"{_(one.party)} ({_(one.about['state'])})" for one in kept)
-    return (
-        f"<h1>Run {_(first.about['run'])}</h1>"
-        f'<p class="soft">began {_(first.about["began"])}, vfgnn {_(first.about["program"])}, federation '
-        f"<code>{_(file.digest[:16])}</code>; from the records of {states}</p>"
-        f'<div class="cards">{shown}</div>'
+    if leader is not None and leader.about.outcome is not None:
+        scores = leader.about.outcome.scores
+        cards = [*((SCORES.get(name, name), f"{value:.3f}") for name, value in scores.items()), *cards]
+    states = ", ".join(f"{one.party} ({one.about.state})" for one in kept)
+    told = f"began {first.began}, vfgnn {first.program}, federation "
+    return markup(
+        tag("h1", f"Run {first.run}"),
+        tag("p", told, tag("code", file.digest[:16]), f"; from the records of {states}", look="soft"),
+        tag("div", *(card_of(value, name) for name, value in cards), look="cards"),
     )
 
 
 def _sent(one: Kept) -> int:
-    return sum(int(str(link["bytes"])) for link in one.traffic if link["sender"] == one.party)
+    return sum(link.bytes for link in one.traffic if link.sender == one.party)
 
 
-def _curves(kept: Sequence[Kept]) -> str:
+def _curves(kept: Sequence[Kept]) -> Html:
     leader = next((one for one in kept if one.metrics), None)
     if leader is None:
-        return '<h2>Learning</h2><p class="soft">Loss and accuracy are known to the label holder only.</p>'
-    return f'<h2>Learning</h2><div class="figure">{charts.curves(leader.metrics)}</div>'
+        known = tag("p", "Loss and accuracy are known to the label holder only.", look="soft")
+    else:
+        known = _figure(charts.curves(leader.metrics))
+    return markup(tag("h2", "Learning"), known)
 
 
-def _traffic(kept: Sequence[Kept]) -> str:
-    total: dict[tuple[str, str], dict[str, float]] = {}
+def _figure(drawn: Html) -> Html:
+    return tag("div", drawn, look="figure")
+
+
+def _traffic(kept: Sequence[Kept]) -> Html:
+    """What crossed each link by its sender's record, or by the receiver's where the sender's is not here."""
+    here = {one.party for one in kept}
+    found: dict[tuple[str, str], list[Link]] = defaultdict(list)
+    waited: dict[tuple[str, str], float] = defaultdict(float)
     for one in kept:
         for link in one.traffic:
-            ends = str(link["sender"]), str(link["receiver"])
-            if link["sender"] == one.party or ends[0] not in {other.party for other in kept}:
-                found = total.setdefault(ends, {"messages": 0, "bytes": 0, "waited_s": 0})
-                found["messages"] += float(str(link["messages"]))
-                found["bytes"] += float(str(link["bytes"]))
-            if link["receiver"] == one.party:
-                total.setdefault(ends, {"messages": 0, "bytes": 0, "waited_s": 0})["waited_s"] += float(
-                    str(link["waited_s"])
-                )
+            ends = link.sender, link.receiver
+            found[ends] += [link] if link.sender == one.party or link.sender not in here else []
+            waited[ends] += link.waited_s if link.receiver == one.party else 0.0
+    sizes = {ends: sum(link.bytes for link in links) for ends, links in found.items()}
     rows = [
-        (
-            _(f"{sender} → {receiver}"),
-            f"{link['messages']:,.0f}",
-            charts.size(link["bytes"]),
-            f"{link['waited_s']:.1f} s",
-        )
-        for (sender, receiver), link in sorted(total.items(), key=lambda item: -item[1]["bytes"])
-    ]
+        (" → ".join(ends), f"{sum(link.messages for link in found[ends]):,}", charts.size(sizes[ends]),
+         f"{waited[ends]:.1f} s")
+        for ends in sorted(sizes, key=lambda ends: -sizes[ends])
+    ]  # fmt: skip
     table = table_of(("link", "messages", "payload", "receiver waited"), rows, (1, 2, 3))
-    figure = charts.links({f"{a} → {b}": link["bytes"] for (a, b), link in total.items()})
-    return f'<h2>Traffic</h2><div class="figure">{figure}</div>{table}'
+    figure = charts.links({" → ".join(ends): count for ends, count in sizes.items()})
+    return markup(tag("h2", "Traffic"), _figure(figure), table)
 
 
-def _timeline(kept: Sequence[Kept]) -> str:
-    entries: list[tuple[str, Entry]] = []
-    for one in kept:
-        if (one.folder / "messages.jsonl").is_file():
-            entries += [(one.party, entry) for entry in read_entries(one.folder / "messages.jsonl")]
+def _timeline(kept: Sequence[Kept]) -> Html:
+    entries = [(one.party, entry) for one in kept for entry in one.entries or ()]
     steps = sorted({entry.step for _, entry in entries if entry.step is not None})
     if len(steps) < 3:
-        return ""
+        return Html()
     chosen = steps[len(steps) // 2]
     of_step = [(party, entry) for party, entry in entries if entry.step == chosen]
     last = of_step[-1][1].run  # a step that was done again after a kill: its last time
     of_step = [(party, entry) for party, entry in of_step if entry.run == last]
-    return (
-        f'<h2>An epoch</h2><p class="soft">The messages of step {chosen}, as each party logged them, by its own clock'
-        ".</p>"
-        f'<div class="figure">{charts.timeline(of_step)}</div>'
+    return markup(
+        tag("h2", "An epoch"),
+        tag("p", f"The messages of step {chosen}, as each party logged them, by its own clock.", look="soft"),
+        _figure(charts.timeline(of_step)),
     )
 
 
-def _leaks(kept: Sequence[Kept]) -> str:
+def _leaks(kept: Sequence[Kept]) -> Html:
     settings, rows = kept[0].file.settings, []
     for one in kept:
-        meter = one.about.get("leak_meter")
-        if isinstance(meter, dict):
-            rows.append((_(one.party), meter["revealed"], meter["rank"], f"{meter['share']:.0%}"))
+        meter = one.about.leak_meter
+        if meter is not None:
+            rows.append((one.party, meter.revealed, meter.rank, f"{meter.share:.0%}"))
     measured = json.loads(LEAKS.read_text())
     edges, labels = (measured["leaks"][name]["value"] for name in ("edges of B", "labels, server"))
-    told = [
+    told: list[str] = [
         "The server sees the published rows of every holder: ranked by similarity they give away edges "
         f"(measured: AUC {edges:.2f}).",
         "The server, and every holder through the gradient of its own rows, can tell the training labels from one "
@@ -183,83 +149,85 @@ def _leaks(kept: Sequence[Kept]) -> str:
     if settings.publish == "needed":
         told.append("Server and holders know which rows train and which validate.")
     if settings.joint_layer == "insecure_clear" and settings.initial_embedding == "collaborative":
-        told.append("<b>The joint layer ran without masks (insecure_clear): the holders saw each other's shares.</b>")
-    table = (
-        table_of(("holder", "dimensions revealed", "rank of its features", "leak meter"), rows, (1, 2, 3))
-        if rows
-        else ""
-    )
-    items = "".join(f"<li>{text}</li>" for text in told)
-    return (
-        f"<h2>What can be inferred all the same</h2>{table}<ul>{items}</ul>"
-        f'<p class="soft">Measured on {measured["date"]} with <code>{_(measured["command"])}</code>, without noise; '
-        "docs/threat_model.md tells more.</p>"
+        text = "The joint layer ran without masks (insecure_clear): the holders saw each other's shares."
+        told.append(tag("b", text))
+    headings = ("holder", "dimensions revealed", "rank of its features", "leak meter")
+    table = table_of(headings, rows, (1, 2, 3)) if rows else Html()
+    when, command = f"Measured on {measured['date']} with ", tag("code", measured["command"])
+    return markup(
+        tag("h2", "What can be inferred all the same"),
+        table,
+        list_of(told),
+        tag("p", when, command, ", without noise; docs/threat_model.md tells more.", look="soft"),
     )
 
 
-def _privacy(kept: Sequence[Kept]) -> str:
+def _privacy(kept: Sequence[Kept]) -> Html:
     """What was noised, what it came to by each holder's ledger, and what it does not cover."""
+    title = tag("h2", "Differential privacy")
     if kept[0].file.settings.privacy.off:
-        return "<h2>Differential privacy</h2><p>None was used in this run: nothing was noised.</p>"
-    rows, uncovered, notes = [], [], []
+        return markup(title, tag("p", "None was used in this run: nothing was noised."))
+    rows, notes, uncovered = [], list[str](), list[str]()
     for one in kept:
-        stated = one.about.get("privacy")
-        if not isinstance(stated, dict):
-            continue
-        uncovered = stated["not_covered"]
-        for part in stated["guarantees"]:
-            releases = ", ".join(f"{count} {name}" for name, count in part["releases"].items())
-            multiplier = part["noise_multiplier"]
-            how = _(part["mechanism"]) + (f"; {_(part['adjacency'])}, {_(part['calibration'])}" if multiplier else "")
-            rows.append((_(one.party), _(part["what"]), _(part["unit"]), how,
-                         "-" if multiplier is None else f"{multiplier:.4f}", _(releases),
-                         f"{part['epsilon_per_release']:.4g}",
-                         f"{part['epsilon_total']:.4g} at {part['delta']:g}"))  # fmt: skip
-            notes += [f"{_(one.party)}, {_(part['what'])}: {_(part['note'])}"] if part["note"] else []
+        if one.about.privacy is not None:
+            uncovered = one.about.privacy.not_covered
+            rows += [(one.party, *_noised(part)) for part in one.about.privacy.guarantees]
+            notes += [f"{one.party}, {part.what}: {part.note}" for part in one.about.privacy.guarantees if part.note]
     if not rows:
-        return '<h2>Differential privacy</h2><p class="soft">Ledgers are at the holders.</p>'
+        return markup(title, tag("p", "Ledgers are at the holders.", look="soft"))
     headings = ("holder", "what", "unit", "mechanism", "noise multiplier", "releases", "ε each", "total ε at δ")
-    told = "".join(f"<li>{note}</li>" for note in notes)
-    missing = "".join(f"<li>{_(text)}</li>" for text in uncovered)
+    table = table_of(headings, rows, (4, 6, 7))
+    return markup(title, table, list_of(notes), tag("p", "Not covered:"), list_of(uncovered))
+
+
+def _noised(part: NoisedPart) -> tuple[str, ...]:
+    """Cell by cell."""
+    multiplier = part.noise_multiplier
     return (
-        f"<h2>Differential privacy</h2>{table_of(headings, rows, (4, 6, 7))}<ul>{told}</ul>"
-        f"<p>Not covered:</p><ul>{missing}</ul>"
+        part.what,
+        part.unit,
+        part.mechanism + (f"; {part.adjacency}, {part.calibration}" if multiplier else ""),
+        "-" if multiplier is None else f"{multiplier:.4f}",
+        ", ".join(f"{count} {name}" for name, count in part.releases.items()),
+        f"{part.epsilon_per_release:.4g}",
+        f"{part.epsilon_total:.4g} at {part.delta:g}",
     )
 
 
-def _saw(kept: Sequence[Kept], audits: Sequence[Audit]) -> str:
+def _saw(kept: Sequence[Kept], audits: Sequence[Audit]) -> Html:
     if not audits:
-        return ""
+        return Html()
     rows = []
     for one in audits:
         for line in one.lines:
-            mark = '<span class="good">declared</span>' if line.declared else '<span class="bad">not declared</span>'
-            way = "sent to" if line.sender == one.party else "received from"
-            peer = line.receiver if line.sender == one.party else line.sender
-            rows.append((_(one.party), _(f"{way} {peer}"), f"<code>{_(line.kind)}</code>", f"{line.messages:,}",
-                         charts.size(line.bytes), mark))  # fmt: skip
-    seals = "".join(
-        f"<li>{_(one.party)}: {one.entries:,} messages in {one.starts} start{'s' * (one.starts > 1)}, "
-        f"{one.outside} outside the schedule; {_(one.sealed)}</li>"
+            mark = tag("span", "declared", look="good") if line.declared else tag("span", "not declared", look="bad")
+            way = f"sent to {line.receiver}" if line.sender == one.party else f"received from {line.sender}"
+            rows.append((one.party, way, tag("code", line.kind), f"{line.messages:,}", charts.size(line.bytes), mark))
+    seals = [
+        f"{one.party}: {one.entries:,} messages in {one.starts} start{'s' * (one.starts > 1)}, "
+        f"{one.outside} outside the schedule; {one.sealed}"
         for one in audits
-    )
-    cross = both_ends(disagreements({one.party: [one.folder] for one in kept}))
+    ]
+    logs = {one.party: [one.folder] for one in kept if one.entries is not None}
     table = table_of(("party", "", "what", "messages", "bytes", "schedule"), rows, (3, 4))
-    return (
-        "<h2>Who saw what</h2><p>Every message, from each party's own hash-chained log; contents are not in it.</p>"
-        f"<ul>{seals}</ul>{cross}<details><summary>all kinds of message</summary>{table}</details>"
+    return markup(
+        tag("h2", "Who saw what"),
+        tag("p", "Every message, from each party's own hash-chained log; contents are not in it."),
+        list_of(seals),
+        both_ends(disagreements(logs)),
+        tag("details", tag("summary", "all kinds of message"), table),
     )
 
 
-def _configuration(file: FederationFile) -> str:
-    settings = [(f"<code>{_(key)}</code>", _(value)) for key, value in file.settings.model_dump().items()]
+def _configuration(file: FederationFile) -> Html:
+    settings = [(tag("code", key), value) for key, value in file.settings.model_dump().items()]
     holders = [
-        (_(holder.name), holder.features, "yes" if holder.edges else "no",
+        (holder.name, holder.features, "yes" if holder.edges else "no",
          "label holder" if holder.name == file.label_holder else "")
         for holder in file.holders
     ]  # fmt: skip
-    return (
-        "<h2>Configuration</h2>"
-        + table_of(("holder", "columns", "edges", ""), holders, (1,))
-        + f"<details><summary>settings</summary>{table_of(('setting', 'value'), settings)}</details>"
+    return markup(
+        tag("h2", "Configuration"),
+        table_of(("holder", "columns", "edges", ""), holders, (1,)),
+        tag("details", tag("summary", "settings"), table_of(("setting", "value"), settings)),
     )
