@@ -7,10 +7,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from io import FileIO
 from pathlib import Path
 
 from vfgnn.errors import VfgnnError
+from vfgnn.writing import Lines, insist
 
 FIRST = "0" * 64  # what the first line's hash covers
 Fields = dict[str, object]
@@ -49,41 +49,25 @@ class Chain:
     """
 
     def __init__(self, path: Path, what: str, refused: type[VfgnnError], *, durable: bool = False) -> None:
-        self._path, self._what, self._refused, self._durable = path, what, refused, durable
+        self._durable = durable
         self.head, self.count = FIRST, 0
+        self._lines = Lines(path)
         if path.is_file():
             content = path.read_bytes()
             whole = content[: content.rfind(b"\n") + 1]  # a kill may have cut the last line: nothing came after it
             if len(whole) < len(content):
-                os.truncate(path, len(whole))
+                insist(path, lambda: os.truncate(path, len(whole)))
             for fields in read(path, what, refused):
                 self.head, self.count = str(fields["hash"]), self.count + 1
-        self._file: FileIO | None = None
 
     def append(self, fields: Fields) -> None:
         """Write one line, numbered and chained."""
         numbered = {"number": self.count + 1, **fields}
         head = _hash(self.head, numbered)
         line = json.dumps({**numbered, "hash": head}).encode() + b"\n"
-        if self._file is None:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            self._file = os.fdopen(descriptor, "ab", buffering=0)
-        size = os.fstat(self._file.fileno()).st_size
-        try:
-            written = self._file.write(line)
-            if self._durable:
-                os.fsync(self._file.fileno())
-        except OSError:
-            written = None
-        if written != len(line):
-            self._file.truncate(size)  # the next line, if there is room again, must not follow half of this one
-            raise self._refused(
-                f"the {self._what} could not be written", expected="room on the disk", where=str(self._path)
-            )
+        self._lines.add(line, durable=self._durable)
         self.head, self.count = head, self.count + 1
 
     def close(self) -> None:
         """Nothing more will be written."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._lines.close()

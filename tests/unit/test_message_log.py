@@ -6,7 +6,7 @@ import resource
 import pytest
 import torch
 
-from vfgnn.errors import LogRefused
+from vfgnn.errors import DiskError, LogRefused
 from vfgnn.message_log import MessageLog, digest_of, read_entries
 from vfgnn.messages import Declared
 from vfgnn.split.program import LOCAL_EMBEDDINGS
@@ -70,7 +70,7 @@ def test_a_full_disk_leaves_whole_lines_and_a_log_that_goes_on(path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
     try:
         for _ in range(2):  # the first finds room for ten bytes, the second for none after them
-            with pytest.raises(LogRefused, match="could not be written"):
+            with pytest.raises(DiskError, match="cannot be written"):
                 log.add("start", message(), PAYLOAD, phase="forward", step=3)
             assert path.stat().st_size == size
     finally:
