@@ -62,6 +62,12 @@ def new_certificate(local, party, *, name=None, days=1, age_days=0):
     return certificate.decode()
 
 
+def open_to_others(folder):
+    """What `find FOLDER -perm /077` finds; links have no mode of their own."""
+    found = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink()]
+    return sorted(path for path in found if path.stat().st_mode & 0o077)
+
+
 def endpoint(local, name, **changes):
     return Endpoint(local.file, load_party(local.party_toml(name)), **changes)
 

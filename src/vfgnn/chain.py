@@ -3,15 +3,14 @@
 Under the message log (who saw what) and the privacy ledger (what it cost). Written by one party on its own disk.
 """
 
-import errno
 import hashlib
 import json
 import os
 from collections.abc import Iterator
-from io import FileIO
 from pathlib import Path
 
 from vfgnn.errors import VfgnnError
+from vfgnn.writing import Lines, insist
 
 FIRST = "0" * 64  # what the first line's hash covers
 Fields = dict[str, object]
@@ -61,60 +60,25 @@ class Chain:
     """
 
     def __init__(self, path: Path, what: str, refused: type[VfgnnError], *, durable: bool = False) -> None:
-        self._path, self._what, self._refused, self._durable = path, what, refused, durable
+        self._durable = durable
         self.head, self.count = FIRST, 0
+        self._lines = Lines(path)
         if path.is_file():
-            self._cut_half_a_line()
+            content = insist(path, path.read_bytes, doing="read")
+            whole = content[: content.rfind(b"\n") + 1]  # a kill may have cut the last line: nothing came after it
+            if len(whole) < len(content):
+                insist(path, lambda: os.truncate(path, len(whole)))
             for fields in read(path, what, refused):
                 self.head, self.count = str(fields["hash"]), self.count + 1
-        self._file: FileIO | None = None
 
     def append(self, fields: Fields) -> None:
         """Write one line, numbered and chained."""
         numbered = {"number": self.count + 1, **fields}
         head = _hash(self.head, numbered)
         line = json.dumps({**numbered, "hash": head}).encode() + b"\n"
-        try:
-            self._write(line)
-        except OSError as error:
-            raise self._unwritable(error) from None
+        self._lines.add(line, durable=self._durable)
         self.head, self.count = head, self.count + 1
-
-    def _write(self, line: bytes) -> None:
-        """Whole, or nothing of it: the next line, if there is room again, must not follow half of this one."""
-        if self._file is None:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            self._file = os.fdopen(descriptor, "ab", buffering=0)
-        size = os.fstat(self._file.fileno()).st_size
-        try:
-            if self._file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            if self._durable:
-                os.fsync(self._file.fileno())
-        except OSError:
-            self._file.truncate(size)
-            raise
-
-    def _cut_half_a_line(self) -> None:
-        """A kill may have cut the last line: nothing came after it."""
-        try:
-            content = self._path.read_bytes()
-            whole = content.rfind(b"\n") + 1
-            if whole < len(content):
-                os.truncate(self._path, whole)
-        except OSError as error:
-            raise self._unwritable(error) from None
-
-    def _unwritable(self, error: OSError) -> VfgnnError:
-        return self._refused(
-            f"the {self._what} could not be written",
-            expected="room on the disk, and the right to write there",
-            got=error.strerror,
-            where=str(self._path),
-        )
 
     def close(self) -> None:
         """Nothing more will be written."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._lines.close()

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Self, get_args, get_origin, get_type_hints
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from vfgnn.agreement import Agreement
 from vfgnn.errors import CheckpointRefused
-from vfgnn.writing import remove_unfinished, write_whole
+from vfgnn.tensor_file import read_tensors, write_tensors
+from vfgnn.writing import make_folder, tidy
 
 State = dict[str, torch.Tensor]
 KEPT = 2  # in memory, and of the scheduled ones on disk: parties are never further apart than one of them
@@ -108,7 +107,7 @@ class Checkpoints:
         self.scheduled = scheduled  # the steps that every party writes
         self._memory: dict[int, State] = {}
         self.run: str | None = None
-        remove_unfinished(folder)
+        tidy(folder)
         for path in self._files():
             about, _ = self._read(path)  # whatever cannot be used is refused now, not in the middle of a run
             if self.run not in (None, about["run"]):
@@ -134,11 +133,10 @@ class Checkpoints:
         step = max(self._memory, default=None) if step is None else step
         if step is None:
             return None
-        state, about = copied(self._memory[step]), self._about(step)  # safetensors refuses tensors that share memory
+        state, about = {name: one.detach().cpu() for name, one in self._memory[step].items()}, self._about(step)
         about["digest"] = _digest(about, state)
-        path = self._folder / f"step-{step:08d}.safetensors"
-        described = {"vfgnn": json.dumps(about)}
-        write_whole(path, lambda temporary: save_file(state, temporary, described), private=True)
+        make_folder(self._folder)
+        write_tensors(self._folder / f"step-{step:08d}.safetensors", state, about)
         files = list(self._files())
         in_schedule = [path for path in files if _step(path) in self.scheduled]
         others = [path for path in files if path not in in_schedule]
@@ -174,14 +172,7 @@ class Checkpoints:
         return iter(sorted(self._folder.glob("step-*.safetensors")))
 
     def _read(self, path: Path) -> tuple[dict[str, object], State]:
-        try:
-            with safe_open(path, framework="pt") as file:
-                about: dict[str, object] = json.loads((file.metadata() or {}).get("vfgnn", "{}"))
-                # Copies: what lies in the file is not aligned, and a product of unaligned floats may round differently.
-                state = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError, ValueError) as error:
-            got = str(error).splitlines()[0]
-            raise CheckpointRefused("a checkpoint that cannot be read", got=got, where=str(path), hint=HINT) from None
+        about, state = read_tensors(path, "a checkpoint", CheckpointRefused, hint=HINT)
         digest = about.pop("digest", None)
         if digest != _digest(about, state):
             raise CheckpointRefused("a checkpoint that was altered", where=str(path), hint=HINT)
@@ -194,8 +185,10 @@ class Checkpoints:
                     where=str(path),
                     hint="`vfgnn run --fresh` at all parties trains anew; or name another run_folder",
                 )
-        if about["step"] != _step(path):
-            raise CheckpointRefused("a checkpoint of another step", got=str(about["step"]), where=str(path), hint=HINT)
+        step, run = about.get("step"), about.get("run")
+        if step != _step(path) or not isinstance(run, str):
+            got = f"step {step} of run {run}"
+            raise CheckpointRefused("a checkpoint of another step", got=got, where=str(path), hint=HINT)
         return about, state
 
 

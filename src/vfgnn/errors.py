@@ -5,6 +5,7 @@
     ├── DataError              2  a file or a tensor that cannot be what it should be
     ├── ModuleError            2  a user's own code (GNN, combine, mechanism) that cannot take part
     ├── CheckpointRefused      2  a checkpoint that is not whole, not ours, or not of this run
+    ├── DiskError              2  a file or folder of this party that its disk does not take
     ├── LogRefused             2  a message log that was altered
     ├── PolicyRefused          4  a run or a release that would reveal more than the parties have agreed to
     │   ├── BudgetSpent        4  a release that the privacy budget does not cover
@@ -24,7 +25,10 @@ None of them ever carries a private value: shapes, names and positions only. Wha
 its control characters made visible, each part on one line, so that nobody else's text can look like ours.
 """
 
+import errno
+import os
 from enum import IntEnum
+from pathlib import Path
 from typing import ClassVar, Self
 
 from vfgnn.shown import shown
@@ -103,6 +107,35 @@ class CheckpointRefused(VfgnnError):
     """A checkpoint that is not whole, not this party's, or not of this run; nothing of it was used."""
 
     exit_code = ExitCode.BAD_INPUT
+
+
+TO_DO = {
+    errno.ENOSPC: "make room on this disk",
+    errno.EDQUOT: "make room, or ask for a larger quota",
+    errno.EROFS: "mount this disk so that it can be written to",
+    errno.EACCES: "let this user write there",
+    errno.EPERM: "let this user write there",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "raise this machine's limit of open files",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
+}
+
+
+class DiskError(VfgnnError):
+    """This party's own disk does not take what it has to write; the party may come back when that is mended."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+    @classmethod
+    def of(cls, path: Path, fault: OSError, doing: str) -> Self:
+        """What could not be written, where, why, and what to do."""
+        reason = os.strerror(fault.errno) if fault.errno else type(fault).__name__
+        hint = TO_DO.get(fault.errno or 0, "see whether this folder can be written to")
+        return cls(
+            f"{path.name} cannot be {doing}: {reason}",
+            where=str(path),
+            hint=f"{hint}, then start the same command again",
+        )
 
 
 class LogRefused(VfgnnError):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from vfgnn.log_file import LogFile
 from vfgnn.shown import shown
 
 LOGGER = logging.getLogger("vfgnn.run")
@@ -83,7 +84,7 @@ def configure(party: str, *, file: Path, as_json: bool) -> None:
     for handler in list(LOGGER.handlers):
         LOGGER.removeHandler(handler)
         handler.close()
-    on_disk, on_screen = logging.FileHandler(file), logging.StreamHandler()
+    on_disk, on_screen = LogFile(file), logging.StreamHandler()
     on_disk.setFormatter(JsonLines(party))
     on_screen.setFormatter(JsonLines(party) if as_json else Text(party))
     LOGGER.addHandler(on_disk)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:  # the command line reads this before it needs torch
 from vfgnn.writing import write_whole
 
 
-def write_json(path: Path, content: object) -> None:
+def write_json(path: Path, content: object, *, for_others: bool = False) -> None:
     """A file that is whole or not there."""
-    write_whole(path, json.dumps(content, indent=2) + "\n")
+    write_whole(path, json.dumps(content, indent=2) + "\n", for_others=for_others)
 
 
 @dataclass

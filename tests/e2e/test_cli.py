@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from tests.network import small
+from tests.network import open_to_others, small
 from vfgnn.cli.main import app, main
 from vfgnn.errors import ExitCode, VfgnnError
 
@@ -235,6 +235,7 @@ def test_demo_ends_with_the_comparison_and_leaves_its_folder(tmp_path):
     for word in ("A alone", "B alone", "federated", "joint", "4 parties", "vfgnn run"):
         assert word in done.stdout
     folder = tmp_path / "vfgnn-demo"
+    assert open_to_others(folder) == []
     assert {path.name for path in folder.iterdir()} == {
         "federation.toml", "report.html", "server", "dealer", "A", "B",
     }  # fmt: skip

@@ -11,7 +11,7 @@ import requests
 
 from tests.e2e.test_processes import assert_nothing_left
 from tests.e2e.test_tables import predict, refused, rows_of, run, shared_ids
-from tests.network import rewrite
+from tests.network import open_to_others, rewrite
 from tests.tables import federation_of_tables, vfgnn, write
 from vfgnn.bench.serve import Served, ask_all
 from vfgnn.errors import VfgnnError
@@ -105,6 +105,7 @@ def assert_reported(local, truth):
     assert after.count('<span class="good">0</span>') == len(rows)  # nothing outside the schedule
     assert after.count("no disagreements") == 3 and not re.search(r"[1-9] disagreement", after)
     assert not any(one in page for one in truth)
+    assert [path for name in local.names for path in open_to_others(local.run_folder(name))] == []
 
 
 def test_a_thousand_at_once_a_holder_lost_and_a_holder_back(trained):

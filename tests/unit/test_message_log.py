@@ -8,7 +8,7 @@ import torch
 
 from vfgnn import message_log
 from vfgnn.chain import FIRST, Chain, _hash
-from vfgnn.errors import LedgerRefused, LogRefused
+from vfgnn.errors import DiskError, LedgerRefused, LogRefused
 from vfgnn.message_log import MessageLog, digest_of, keys_path, message_key, read_entries, read_keys, seal_path, verify
 from vfgnn.messages import Declared
 from vfgnn.privacy.ledger import Ledger, read_releases
@@ -104,7 +104,7 @@ def test_a_message_of_one_byte_is_found_by_trying_only_without_the_key(tmp_path,
 def test_keys_are_written_before_they_are_used_and_again_for_every_start(path, monkeypatch):
     order = []
     append = Chain.append
-    monkeypatch.setattr(Chain, "append", lambda self, fields: order.append(self._path.name) or append(self, fields))
+    monkeypatch.setattr(Chain, "append", lambda self, fields: order.append(self._lines.path.name) or append(self, fields))
     add(MessageLog(path), PAYLOAD, PAYLOAD, start="again", key=bytes(32))
     assert order == ["messages.keys.jsonl", "messages.jsonl", "messages.jsonl"]
     assert read_keys(path) == {("start", "A", "B"): KEY, ("again", "A", "B"): bytes(32)}
@@ -186,7 +186,7 @@ def test_a_file_that_is_no_chain_is_refused_by_name(tmp_path, case):
 def test_a_log_where_nothing_can_be_read_or_written_is_refused_by_name(tmp_path):
     with pytest.raises(LogRefused, match="cannot be read"):
         list(read_entries(tmp_path))  # a folder
-    with pytest.raises(LogRefused, match="could not be written"):
+    with pytest.raises(DiskError, match="cannot be written"):
         add(MessageLog(tmp_path / "away" / "messages.jsonl"), PAYLOAD)
 
 
@@ -239,7 +239,7 @@ def test_a_full_disk_leaves_whole_lines_and_a_log_that_goes_on(path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
     try:
         for _ in range(2):  # the first finds room for ten bytes, the second for none after them
-            with pytest.raises(LogRefused, match="could not be written"):
+            with pytest.raises(DiskError, match="cannot be written"):
                 log.add("start", message(), PAYLOAD, KEY, phase="forward", step=3)
             assert path.stat().st_size == size
     finally:

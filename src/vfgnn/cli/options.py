@@ -96,4 +96,4 @@ def parse_counts(text: str) -> list[int]:
 def write_json(path: Path | None, content: object) -> None:
     """What `--json` asks for."""
     if path is not None:
-        records.write_json(path, content)
+        records.write_json(path, content, for_others=True)

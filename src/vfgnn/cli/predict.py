@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from vfgnn.writing import keep_private
+
 
 def predict(
     federation: Annotated[Path, typer.Argument(help="The public file, the same at all parties.")],
@@ -35,6 +37,7 @@ def predict(
 
     if with_parent:
         end_with_parent()
+    keep_private()
     file, own = load_federation(federation), load_party(party)
     leads = own.name == file.label_holder
     if leads != (out is not None) or (nodes is not None and not leads):

@@ -153,9 +153,9 @@ def all_parts(
     console.print(summary_grid(found.claims).to_rich())
     options.write_json(shared.json, found.to_json())
     if report is not None:
-        write_whole(report, make_page(found))
+        write_whole(report, make_page(found), for_others=True)
     if docs is not None:
-        write_whole(docs, make_markdown(found, docs.with_suffix("")))
+        write_whole(docs, make_markdown(found, docs.with_suffix("")), for_others=True)
 
 
 @app.command("new-nodes")
@@ -211,7 +211,7 @@ def _reproduce(part: "Part", shared: Tables) -> "list[TableRow]":
     show_tables(console, rows, shared.seeds)
     options.write_json(shared.json, {"rows": [row.to_json() for row in rows]})
     if shared.markdown is not None:
-        write_whole(shared.markdown, markdown_tables(rows))
+        write_whole(shared.markdown, markdown_tables(rows), for_others=True)
     return rows
 
 
@@ -285,7 +285,7 @@ def search(
     if out is None:
         console.print(text, markup=False, highlight=False)
     else:
-        write_whole(out, text)
+        write_whole(out, text, for_others=True)
 
 
 def _check_datasets(text: str) -> list[str]:

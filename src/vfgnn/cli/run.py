@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from vfgnn.cli import options
+from vfgnn.writing import keep_private
 
 Federation = Annotated[Path, typer.Argument(help="The public file, the same at all parties.")]
 Party = Annotated[Path, typer.Argument(help="This party's own file.")]
@@ -33,6 +34,7 @@ def run(
         raise ConfigError("unknown kind of log", expected="text or json", got=log)
     if with_parent:
         end_with_parent()
+    keep_private()
     file, own = load_federation(federation), load_party(party)
     outcome = run_party(file, own, log_json=log == "json", fresh=fresh)
     typer.echo(f"records: {own.run_folder}")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vfgnn.writing import keep_private
+
 if TYPE_CHECKING:
     from vfgnn.party.serve.party import ServingParty
 
@@ -44,6 +46,7 @@ def serve(
         raise ConfigError("unknown kind of log", expected="text or json", got=log)
     if with_parent:
         end_with_parent()
+    keep_private()
     file, own = load_federation(federation), load_party(party)
     as_json = log == "json"
     if own.name != file.label_holder:

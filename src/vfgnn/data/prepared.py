@@ -4,22 +4,19 @@
 numbers `train`, `val`, `test`. Read and written by the holder alone; nothing leaves.
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from vfgnn.agreement import Agreement
 from vfgnn.data.holdings import SPARSE_BELOW, Holding, Labels
 from vfgnn.errors import DataError
-from vfgnn.writing import write_whole
+from vfgnn.tensor_file import read_tensors, write_tensors
+from vfgnn.writing import remove_unfinished
 
 Checked = TypeVar("Checked")
-FORMAT = "vfgnn"  # the key in a file's metadata that says what it is
 
 
 def save_holding(path: Path, holding: Holding) -> None:
@@ -56,7 +53,14 @@ def load_labels(path: Path) -> Labels:
     """Read classes and splits; checked as all labels are."""
     tensors, about = _load(path, "labels", {"y", "train", "val", "test"})
     y, train, val, test = (tensors[name] for name in ("y", "train", "val", "test"))
-    return _named(path, lambda: Labels(y=y, train=train, val=val, test=test, classes=int(about["classes"])))
+    for name, numbers in (("y", y), ("train", train), ("val", val), ("test", test)):
+        if numbers.dtype != torch.int64 or numbers.dim() != 1:
+            got = f"{str(numbers.dtype).removeprefix('torch.')} {list(numbers.shape)}"
+            raise DataError(f"{name} cannot be used", expected="int64, one dimension", got=got, where=str(path))
+    classes = about.get("classes")
+    if not isinstance(classes, int):
+        raise DataError("the labels file does not say how many classes there are", where=str(path))
+    return _named(path, lambda: Labels(y=y, train=train, val=val, test=test, classes=classes))
 
 
 def check_declared(agreement: Agreement, name: str, holding: Holding) -> None:
@@ -100,19 +104,20 @@ def check_declared_labels(agreement: Agreement, labels: Labels) -> None:
 
 
 def _from_csr(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, Any]) -> torch.Tensor:
-    parts = [tensors[name] for name in ("x_offsets", "x_columns", "x_values")]
+    offsets, columns, values = (tensors[name] for name in ("x_offsets", "x_columns", "x_values"))
     try:
         return torch.sparse_csr_tensor(
-            parts[0], parts[1], parts[2], tuple(about["shape"]), check_invariants=True
+            offsets, columns, values, tuple(about["shape"]), check_invariants=True
         ).to_dense()
-    except (RuntimeError, TypeError, KeyError) as error:
+    except (RuntimeError, TypeError, ValueError, KeyError) as error:
         raise DataError(
             "features that cannot be read", expected="a CSR matrix", got=str(error).splitlines()[0], where=str(path)
         ) from None
 
 
 def _save(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, object]) -> None:
-    write_whole(path, lambda temporary: save_file(tensors, temporary, {FORMAT: json.dumps(about)}), private=True)
+    remove_unfinished(path.parent, path.name)
+    write_tensors(path, tensors, about)
 
 
 def _load(path: Path, kind: str, names: set[str]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
@@ -120,18 +125,7 @@ def _load(path: Path, kind: str, names: set[str]) -> tuple[dict[str, torch.Tenso
         raise DataError(
             f"no {kind} file", expected="a safetensors file", where=str(path), hint="see [data] in party.toml"
         )
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get(FORMAT, "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(
-            f"a {kind} file that cannot be read",
-            expected="a whole safetensors file",
-            got=str(error).splitlines()[0],
-            where=str(path),
-            hint="copy or prepare it again",
-        ) from None
+    about, tensors = read_tensors(path, f"the {kind} file", DataError, hint="copy or prepare it again")
     if about.get("kind") != kind:
         raise DataError(f"not a {kind} file", expected=kind, got=str(about.get("kind")), where=str(path))
     _demand(path, tensors, names)

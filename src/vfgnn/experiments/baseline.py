@@ -140,7 +140,7 @@ def measure_all(
                 if measurement.dataset == DATASET:
                     raise
                 continue  # arXiv's graph is not everywhere: its cost is then not measured
-            write_whole(path, json.dumps(asdict(timing), indent=1))
+            write_whole(path, json.dumps(asdict(timing), indent=1), for_others=True)
         found.append(Timing(**json.loads(path.read_text())))
         if on_done is not None:
             on_done(measurement)

@@ -156,7 +156,7 @@ class Store:
     def put(self, task: Task, result: TaskResult, effort: Effort) -> None:
         """Keep a result; a file is either whole or not there."""
         kept = {"task": asdict(task), "result": result, "effort": asdict(effort)}
-        write_whole(self._folder / f"{task.key}.json", json.dumps(kept, indent=1))
+        write_whole(self._folder / f"{task.key}.json", json.dumps(kept, indent=1), for_others=True)
 
 
 def run_all(

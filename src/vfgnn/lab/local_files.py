@@ -25,7 +25,7 @@ from vfgnn.party.own_code import OwnCode
 from vfgnn.records import Outcome, Traffic
 from vfgnn.settings import Settings
 from vfgnn.transport import certificates
-from vfgnn.writing import write_whole
+from vfgnn.writing import make_folder, write_whole
 
 MARKER = "federation.toml"
 PORTS = range(20_000, 32_000)  # below the ports of outgoing connections on Linux
@@ -107,7 +107,8 @@ def write_federation(
     ports = free_ports(len(names))
     reachable = {}
     for name, port in zip(names, ports, strict=True):
-        _, certificate = certificates.write(folder / name, name, days=DAYS, passphrase=None)
+        _, certificate = certificates.write(make_folder(folder / name), name, days=DAYS, passphrase=None)
+        certificate.chmod(0o600)  # here it is one machine's alone
         reachable[name] = Reachable(address=f"localhost:{port}", certificate=certificate.read_text())
         party = {
             "name": name,
@@ -179,5 +180,4 @@ def fresh_folder(folder: Path) -> Path:
                 hint="name another with --folder",
             )
         shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return make_folder(folder)

@@ -18,6 +18,7 @@ from typing import Self
 from vfgnn.errors import SHOWN_AS, ExitCode, PartyFailed
 from vfgnn.lab.local_files import LocalFederation
 from vfgnn.logs import Event
+from vfgnn.writing import insist, open_private
 
 VFGNN = (sys.executable, "-m", "vfgnn", "run")
 STOP_S = 10.0  # for a party to say goodbye before it is killed
@@ -88,7 +89,9 @@ class LocalProcesses:
         self._close_input(name)
         home = self.local.folder / name
         command = [*self.command, str(self.local.federation_toml), str(home / "party.toml")]
-        with (home / "output.txt").open("ab") as output:
+        said = home / "output.txt"
+        output = insist(said, lambda: open_private(said, os.O_WRONLY | os.O_APPEND))
+        try:
             self.children[name] = subprocess.Popen(  # noqa: S603 (our own program, our own files)
                 [*self.wrap(name), *command, *self.words.get(name, ()), "--with-parent"],
                 stdin=subprocess.PIPE,  # closes when this process ends, and so ends the child (child.py)
@@ -97,6 +100,8 @@ class LocalProcesses:
                 start_new_session=True,  # Ctrl-C is for this process, which then ends its children in order
                 env={**os.environ, "PYTHONWARNINGS": "ignore"},
             )
+        finally:
+            os.close(output)
         self.progress[name] = Progress()
         self._read.setdefault(name, (0, 0))
 

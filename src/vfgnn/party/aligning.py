@@ -4,13 +4,10 @@ A run that goes on after a kill, and a prediction with its model, use the nodes 
 longer have them in the same rows are refused.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from vfgnn.agreement import DEALER, SERVER
 from vfgnn.channel import Channel
@@ -18,9 +15,10 @@ from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.files import FederationFile
 from vfgnn.party.own_data import OwnData
 from vfgnn.party.programs import alignment_of, plan_of
-from vfgnn.writing import write_whole
+from vfgnn.tensor_file import read_tensors, write_tensors
 
 KEPT = "alignment.safetensors"
+WHAT, HINT = "the list of this run's nodes", "restore the file, or begin a new run with --fresh at all parties"
 
 
 def align(file: FederationFile, channel: Channel, data: OwnData) -> tuple[int, torch.Tensor]:
@@ -42,8 +40,7 @@ def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) 
         tables = data.tables
         about |= {"order": tables.digest(rows), "table_rows": len(tables.nodes.ids)}
         about |= {"features": tables.feature_digest(rows)}
-    tensors, described = {"rows": rows.contiguous()}, {"vfgnn": json.dumps(about)}
-    write_whole(folder / KEPT, lambda temporary: save_file(tensors, temporary, described), private=True)
+    write_tensors(folder / KEPT, {"rows": rows}, about)
 
 
 def fitted_rows(folder: Path) -> int | None:
@@ -53,12 +50,12 @@ def fitted_rows(folder: Path) -> int | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], torch.Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return json.loads((file.metadata() or {}).get("vfgnn", "{}")), file.get_tensor("rows").clone()
-    except (OSError, ValueError, SafetensorError) as error:
-        got = str(error).splitlines()[0]
-        raise CheckpointRefused("the nodes of this run cannot be read", got=got, where=str(path)) from None
+    about, tensors = read_tensors(path, WHAT, CheckpointRefused, names=("rows",), hint=HINT)
+    rows, nodes, table_rows = tensors["rows"], about.get("nodes"), about.get("table_rows")
+    counted = isinstance(nodes, int) and (table_rows is None or isinstance(table_rows, int))
+    if not counted or rows.dtype != torch.int64 or rows.dim() != 1 or bool((rows < 0).any()):
+        raise CheckpointRefused(f"{WHAT} cannot be used", where=str(path), hint=HINT)
+    return about, rows
 
 
 def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tensor]:
@@ -72,7 +69,7 @@ def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tenso
     tables = data.tables
     if tables is not None:
         there = not len(rows) or int(rows.max()) < len(tables.nodes.ids)
-        if not there or tables.digest(rows) != about["order"]:
+        if not there or tables.digest(rows) != about.get("order"):
             raise CheckpointRefused(
                 "the tables have changed since this run began",
                 expected="the same ids in the same rows, new ones after them, the same columns and the same classes",

@@ -20,6 +20,7 @@ from vfgnn.party.session import NetworkSession
 from vfgnn.program import Follower, carry_out, leaving
 from vfgnn.secure_gnn.program import serverless, training
 from vfgnn.transport.endpoint import Endpoint
+from vfgnn.writing import keep_private
 
 COMMAND = (sys.executable, "-m", "vfgnn.party.baseline")
 
@@ -53,5 +54,6 @@ def run_secure_party(file: FederationFile, party: PartyFile) -> None:
 
 
 if __name__ == "__main__":
+    keep_private()
     end_with_parent()  # started by `LocalProcesses`, never by hand
     run_secure_party(load_federation(Path(sys.argv[1])), load_party(Path(sys.argv[2])))

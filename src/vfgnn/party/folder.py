@@ -24,7 +24,7 @@ from vfgnn.logs import Event
 from vfgnn.message_log import read_entries
 from vfgnn.records import EpochMetrics, Outcome, Traffic, write_json
 from vfgnn.version import __version__
-from vfgnn.writing import remove_unfinished, write_whole
+from vfgnn.writing import Lines, make_folder, move, tidy, write_whole
 
 
 class RunState(StrEnum):
@@ -40,7 +40,7 @@ def hold(path: Path, party: str) -> int:
 
     Two with one name would take each other's place at the others, and a new run puts the model of a service aside.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, narrow=False)
     refusal = CheckpointRefused(
         f"another process of {party} uses this run folder",
         where=str(path),
@@ -58,8 +58,8 @@ class RunFolder:
         self._about: dict[str, object] = {}
         self.last_metrics: EpochMetrics | None = None
         _put_aside(path, even_unfinished=fresh)
-        path.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(path)
+        make_folder(path)
+        tidy(path)
         self._about |= _read_about(path)
 
     @property
@@ -100,8 +100,10 @@ class RunFolder:
     def add_metrics(self, metrics: EpochMetrics) -> None:
         """Label holder only: one epoch."""
         self.last_metrics = metrics
-        with (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({**asdict(metrics), "at_s": time.perf_counter() - self._began}) + "\n")
+        line = json.dumps({**asdict(metrics), "at_s": time.perf_counter() - self._began})
+        lines = Lines(self.path / "metrics.jsonl")
+        lines.add(f"{line}\n".encode())
+        lines.close()
 
     def note(self, key: str, value: object) -> None:
         """Something for run.json, written at the end."""
@@ -197,7 +199,7 @@ def _put_aside(path: Path, *, even_unfinished: bool) -> None:
     found = _read_about(path)
     if path.is_dir() and (even_unfinished or found.get("state") == RunState.FINISHED):
         name = found.get("run") or datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        path.rename(path.with_name(f"{path.name}-{name}"))
+        move(path, path.with_name(f"{path.name}-{name}"))
 
 
 def _read_about(path: Path) -> dict[str, object]:

@@ -74,7 +74,7 @@ def write_party(
             )
     write_whole(where, _party_toml(name, tables, columns or {}), overwrite=False)
     heading = f"# What the others may know of {name}: give this file to whoever writes the federation file.\n"
-    write_whole(told, heading + to_toml(card.model_dump()), overwrite=False)
+    write_whole(told, heading + to_toml(card.model_dump()), for_others=True, overwrite=False)
     return where, told
 
 
@@ -175,7 +175,7 @@ def write_federation_file(
         raise ConfigError(
             "there is such a file already", got=str(path), hint="move it away, or name another with --out"
         )
-    write_whole(path, _federation_toml(document), overwrite=False)
+    write_whole(path, _federation_toml(document), for_others=True, overwrite=False)
     return file
 
 

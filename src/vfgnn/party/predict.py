@@ -19,7 +19,7 @@ from vfgnn.party.programs import of_model
 from vfgnn.party.session import NetworkSession
 from vfgnn.party.train import seal
 from vfgnn.party.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
-from vfgnn.writing import write_whole
+from vfgnn.writing import remove_unfinished, write_whole
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """CSV or Parquet, by the name; the file is whole or not there."""
+    """CSV or Parquet, by the name; the file is whole or not there, and only its owner's."""
     write = pyarrow.parquet.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv
+    remove_unfinished(path.parent, path.name)
     write_whole(path, lambda temporary: write(table, temporary))
 
 

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from vfgnn.errors import CheckpointRefused
-from vfgnn.writing import write_whole
+from vfgnn.tensor_file import read_tensors, write_tensors
 
 KEPT = "released.safetensors"
+WHAT, HINT = "the list of released rows", "restore the file; removing it draws, and charges, once more"
 
 
 class Released:
@@ -40,28 +39,14 @@ class Released:
         self._rows |= {one: row.clone() for one, row in new.items()}
         names = torch.frombuffer(bytearray(json.dumps(list(self._rows)).encode()), dtype=torch.uint8)
         tensors = {"ids": names, "noised": torch.stack(list(self._rows.values()))}
-        about = {"vfgnn": json.dumps({"run": self._run})}
-        try:
-            write_whole(self._path, lambda temporary: save_file(tensors, temporary, about), private=True)
-        except (OSError, SafetensorError) as error:
-            raise CheckpointRefused(
-                "rows that were released could not be kept",
-                expected="room on the disk",
-                got=str(error).splitlines()[0],
-                where=str(self._path),
-            ) from None
+        write_tensors(self._path, tensors, {"run": self._run})
 
     def _read(self) -> dict[str, torch.Tensor]:
+        about, tensors = read_tensors(self._path, WHAT, CheckpointRefused, names=("ids", "noised"), hint=HINT)
+        if about.get("run") != self._run:
+            return {}  # of another model: another row
         try:
-            with safe_open(self._path, framework="pt") as file:
-                if json.loads((file.metadata() or {}).get("vfgnn", "{}")).get("run") != self._run:
-                    return {}  # of another model: another row
-                ids = json.loads(file.get_tensor("ids").numpy().tobytes())
-                return dict(zip(ids, file.get_tensor("noised").clone(), strict=True))
-        except (SafetensorError, OSError, ValueError) as error:
-            raise CheckpointRefused(
-                "rows that were released cannot be read",
-                got=str(error).splitlines()[0],
-                where=str(self._path),
-                hint="restore the file; removing it draws, and charges, once more",
-            ) from None
+            ids = json.loads(tensors["ids"].numpy().tobytes())
+            return dict(zip(ids, tensors["noised"], strict=True))
+        except (ValueError, TypeError):
+            raise CheckpointRefused(f"{WHAT} cannot be used", where=str(self._path), hint=HINT) from None

@@ -40,6 +40,7 @@ from vfgnn.split.state import SplitState
 from vfgnn.split.steps import end_step
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.wire import Start
+from vfgnn.writing import make_folder
 
 PREDICTIONS, SERVING = "predictions", "serving"  # folders of a run folder, and in them one for each
 OK, NOT_SHARED, UNKNOWN = "ok", "not at all holders", "unknown"
@@ -208,8 +209,8 @@ class Nodes:
 def new_folder(run_folder: Path, kind: str) -> Path:
     """For the records of what comes after a run: `kind` is PREDICTIONS or SERVING."""
     folder = run_folder / kind / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-    folder.mkdir(parents=True)
-    return folder
+    make_folder(folder.parent)
+    return make_folder(folder)
 
 
 def _refuse_unfinished(party: PartyFile, kept: Checkpoints, end: int) -> None:

@@ -22,7 +22,7 @@ from vfgnn.errors import BudgetSpent, LedgerRefused
 from vfgnn.locks import lock
 from vfgnn.privacy.calibration import Adjacency, epsilon_of
 from vfgnn.records import write_json
-from vfgnn.writing import remove_unfinished
+from vfgnn.writing import make_folder, remove_unfinished
 
 WHAT = "privacy ledger"
 Unit = Literal["row", "edge", "label"]
@@ -72,7 +72,7 @@ class Ledger:
         self._lock: int | None = None
         if path is None:
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, narrow=False)
         # Two that count for themselves would each spend the whole budget.
         refusal = LedgerRefused(
             "the privacy ledger is in use by another process",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from vfgnn.errors import LedgerRefused
 from vfgnn.privacy import calibration, input_perturbation
@@ -18,7 +18,8 @@ from vfgnn.privacy.mechanisms import GaussianMechanism
 from vfgnn.privacy.own_mechanism import OwnMechanism, OwnRows, check_mechanism, release_of
 from vfgnn.randomness import Stream
 from vfgnn.settings import Privacy
-from vfgnn.writing import remove_unfinished, write_whole
+from vfgnn.tensor_file import write_tensors
+from vfgnn.writing import remove_unfinished
 
 RowNoise = GaussianMechanism | OwnRows
 
@@ -194,5 +195,5 @@ class Publisher:
         self._charge(release)
         tensors = {release.what: noised.contiguous()}
         remove_unfinished(path.parent, path.name)
-        write_whole(path, lambda temporary: save_file(tensors, temporary), private=True)
+        write_tensors(path, tensors, {})
         return noised

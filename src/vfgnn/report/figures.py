@@ -34,6 +34,7 @@ def save(figure: Figure, path: Path) -> None:
     write_whole(
         path,
         lambda temporary: figure.savefig(temporary, format=kind, dpi=150, bbox_inches="tight", metadata=metadata),
+        for_others=True,
     )
     plt.close(figure)
 

@@ -66,8 +66,8 @@ def write(folder: Path, name: str, *, days: int, passphrase: bytes | None) -> tu
                 hint="move it away first, or choose another folder",
             )
     key, certificate = new(name, days=days, passphrase=passphrase)
-    write_whole(key_path, key, private=True, overwrite=False)
-    write_whole(certificate_path, certificate, overwrite=False)
+    write_whole(key_path, key, overwrite=False)
+    write_whole(certificate_path, certificate, for_others=True, overwrite=False)
     return key_path, certificate_path
 
 
