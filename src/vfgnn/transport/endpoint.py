@@ -96,6 +96,7 @@ class Endpoint:
                 where=str(self.party.certificate),
                 hint=f"vfgnn keys new {self.me} makes it",
             )
+        self._log_keys = {peer: derive_key(self.secret, "log key", self.me, peer) for peer in self.file.parties}
         self.trust = tls.Trust.of(self.file)
         tls.context(self.party, self.trust, listens=False, on_fault=lambda *_: None)  # key and certificate can be used
 
@@ -230,7 +231,7 @@ class Endpoint:
 
     def log_key(self, peer: str) -> bytes:
         """The key of the digests, in both logs, of what this party sends to `peer` in this session."""
-        return derive_key(self.secret, "log key", self.me, peer)
+        return self._log_keys[peer]
 
     async def hello(
         self, connection: Connection, peer: str, *, received: int = 0, knows: str | None = None
