@@ -28,7 +28,7 @@ from vfgnn.errors import (
 from vfgnn.logs import Event
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
-from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, cancel, goodbye_code
+from vfgnn.transport.connection import ENDED, FAILED, NOTHING, Alarm, Capacity, Link, brief, cancel, goodbye_code
 from vfgnn.transport.endpoint import LATER, RUN, Endpoint, named
 from vfgnn.transport.wire import Start, highest_common
 
@@ -83,6 +83,11 @@ class Network:
     def get(self, sender: str, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
         """Wait for the next message from `sender`; `patient`: for as long as it is there."""
         return self._links[sender].get(patient=patient)
+
+    def resize(self, capacities: Mapping[str, Capacity]) -> None:
+        """What may be under way from now on; a peer that is not named has nothing to send."""
+        for peer, link in self._links.items():
+            link.resize(capacities.get(peer, NOTHING))
 
     @property
     def away(self) -> dict[str, str]:

@@ -5,13 +5,13 @@
                                   version that all speak
     message  a declared message   its header; the payload follows in binary chunks of at most CHUNK bytes
     ack      receiver -> sender   messages up to this number have been used; what is not acked is sent again after a
-                                  lost connection, and only `window` messages may be waiting for it
+                                  lost connection, and messages that wait for it have a budget (connection.py)
 
 Headers are JSON text, payloads binary, so neither can be taken for the other.
 """
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, NoReturn
 
 import msgspec
@@ -135,16 +135,16 @@ def decode_version(text: str | bytes, *, sender: str) -> Version:
         _refuse("no hello", "a hello", str(error)[:120], sender)
 
 
-def declared(header: Message, *, sender: str, receiver: str, max_bytes: int, kinds: Collection[Kind]) -> Declared:
-    """What a header announces, once it is known to be possible at all: a kind that this link has, and a size."""
+def declared(header: Message, *, sender: str, receiver: str, kinds: Mapping[Kind, int]) -> Declared:
+    """What a header announces, once it is known to be possible: `kinds` has the bytes of the largest of each."""
     kind = next((kind for kind in kinds if kind == header.kind), None)
     if kind is None:
         _refuse("a message of a kind that this link does not have", "one of the program's", header.kind, sender)
     if any(not 0 <= length <= MAX_LENGTH for length in header.shape) or len(header.shape) > 4:
         _refuse("a message of impossible shape", f"lengths from 0 to {MAX_LENGTH}", str(header.shape)[:80], sender)
     announced = Declared(kind, sender, receiver, DTYPES[header.dtype], header.shape)
-    if announced.bytes > max_bytes:
-        _refuse("a message larger than any of the schedule", f"at most {max_bytes} bytes", str(announced), sender)
+    if announced.bytes > kinds[kind]:
+        _refuse("a message larger than any of the schedule", f"at most {kinds[kind]} bytes", str(announced), sender)
     return announced
 
 
