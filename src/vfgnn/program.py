@@ -20,7 +20,7 @@ from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import RoleState
 from vfgnn.errors import ProtocolError
-from vfgnn.messages import Declared, Kind
+from vfgnn.messages import Declared, Kind, total_bytes
 from vfgnn.records import Result
 
 DONE = Kind("done", "that the sender's final state is on its disk")
@@ -197,8 +197,8 @@ class LinkUse:
     """What one direction of a link may have to carry."""
 
     messages: int = 0  # at most, in phases that may overlap
-    largest: int = 0  # bytes of a message
-    kinds: set[Kind] = field(default_factory=set)
+    bytes: int = 0  # of all messages of such phases, at most
+    kinds: dict[Kind, int] = field(default_factory=dict)  # with the bytes of the largest message of each
 
 
 def links(*programs: Program[M]) -> dict[tuple[str, str], LinkUse]:
@@ -206,14 +206,15 @@ def links(*programs: Program[M]) -> dict[tuple[str, str], LinkUse]:
     found: dict[tuple[str, str], LinkUse] = defaultdict(LinkUse)
     for program in programs:
         for group in program.groups:
-            counts: dict[tuple[str, str], int] = defaultdict(int)
+            together: dict[tuple[str, str], list[Declared]] = defaultdict(list)
             for message in (message for phase in group for message in phase.messages(program.largest)):
-                link = message.sender, message.receiver
-                counts[link] += 1
+                together[message.sender, message.receiver].append(message)
+            for link, messages in together.items():
                 use = found[link]
-                use.messages = max(use.messages, counts[link])
-                use.largest = max(use.largest, message.bytes)
-                use.kinds.add(message.kind)
+                use.messages = max(use.messages, len(messages))
+                use.bytes = max(use.bytes, total_bytes(messages))
+                for message in messages:
+                    use.kinds[message.kind] = max(use.kinds.get(message.kind, 0), message.bytes)
     return dict(found)
 
 

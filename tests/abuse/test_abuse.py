@@ -36,9 +36,11 @@ def header(start, number=1, *, shape=(4,), dtype="uint8", kind=KIND):
     return wire.encode(wire.Message(start, number, str(kind), dtype, shape))
 
 
-def attack(local, frames, work=lambda network, peer: network.get("B")):
+def attack(local, frames, work=lambda network, peer: network.get("B"), room=None):
     """B's certificate, B's hello, then `frames(start)`; what A raised, and the reason that B was told."""
     victim = Party(local, "A", work)
+    if room is not None:
+        victim.network.resize({"B": room})
     victim.thread.start()
 
     async def call():

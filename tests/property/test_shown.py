@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosedError
 from websockets.frames import Close
 
-from tests.network import QUICK, WINDOW, endpoint, small
+from tests.network import QUICK, endpoint, small
 from vfgnn import errors, logs
 from vfgnn.cli import main as command_line
 from vfgnn.errors import PartyFailed, PeerFailed, VfgnnError
 from vfgnn.shown import shown
 from vfgnn.split.program import CONTROL
 from vfgnn.transport import wire
-from vfgnn.transport.connection import FAILED, LEFT, Alarm, Capacity, Link, brief
+from vfgnn.transport.connection import FAILED, LEFT, NOTHING, Alarm, Link, brief
 
 HARMFUL = {chr(one) for one in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F))}
 HARMFUL |= {chr(one) for one in range(0x2066, 0x206A)}
@@ -99,7 +99,7 @@ class Heard:
             yield error
 
     def goodbye(self, code, reason):
-        link = Link("A", "B", Capacity(WINDOW, 8, frozenset({CONTROL})), QUICK, Alarm(), leader="A")
+        link = Link("A", "B", NOTHING, QUICK, Alarm(), leader="A")
         link._closed(ConnectionClosedError(Close(code, reason), None))
         return link
 
@@ -131,7 +131,7 @@ def said(heard, text):
             yield from (str(error), error.what, brief(error))
     frame = wire.Message("0" * 16, 1, text, "uint8", (1,))
     try:
-        wire.declared(frame, sender="B", receiver="A", max_bytes=8, kinds={CONTROL})
+        wire.declared(frame, sender="B", receiver="A", kinds={CONTROL: 8})
     except VfgnnError as error:
         yield str(error)
     failure = heard.goodbye(FAILED, text).failure

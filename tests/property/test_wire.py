@@ -126,14 +126,14 @@ ENDLESS = [(2**40, 2**40, 2**40, 0), (0, 2**70), (2**21, 0, 2**20)]
 def test_an_impossible_or_oversized_message_takes_no_memory(shape):
     header = wire.Message("run", 1, CONTROL, "uint8", shape)
     with pytest.raises(ProtocolError):
-        wire.declared(header, sender="B", receiver="A", max_bytes=8, kinds={CONTROL})
+        wire.declared(header, sender="B", receiver="A", kinds={CONTROL: 8})
 
 
 @given(st.lists(st.sampled_from([0, 1, 2, 3, 2**20, 2**39, 2**40]), max_size=4).map(tuple))
 def test_a_message_that_is_let_in_can_be_put_together(shape):
     header = wire.Message("run", 1, CONTROL, "float64", shape)
     try:
-        message = wire.declared(header, sender="B", receiver="A", max_bytes=64, kinds={CONTROL})
+        message = wire.declared(header, sender="B", receiver="A", kinds={CONTROL: 64})
     except ProtocolError:
         return
     assert wire.Assembly(message).payload.shape == shape
@@ -189,4 +189,4 @@ def test_no_field_of_a_hello_is_without_limit(field, value):
 def test_a_kind_that_the_link_does_not_have_takes_no_memory():
     header = wire.Message("run", 1, "h0_share", "uint8", (1,))
     with pytest.raises(ProtocolError, match="a kind that this link does not have"):
-        wire.declared(header, sender="B", receiver="A", max_bytes=8, kinds={CONTROL})
+        wire.declared(header, sender="B", receiver="A", kinds={CONTROL: 8})

@@ -108,7 +108,7 @@ def check(run):
     allowed, bounds = declared(run), links(program.aligning(run.plan))
     for message, _ in run.network.transcript:
         assert (message.kind, message.sender, message.receiver) in allowed
-        assert message.bytes <= bounds[message.sender, message.receiver].largest
+        assert message.bytes <= bounds[message.sender, message.receiver].kinds[message.kind]
     return wanted
 
 

@@ -34,7 +34,7 @@ from vfgnn.logs import Event
 from vfgnn.message_log import MessageLog, read_entries, read_keys
 from vfgnn.split.program import H0_SHARE
 from vfgnn.transport import certificates, tls, wire
-from vfgnn.transport.connection import Alarm, Capacity, Link, cancel
+from vfgnn.transport.connection import NOTHING, Alarm, Link, cancel
 from vfgnn.transport.endpoint import RUN
 
 SECRET = torch.frombuffer(bytearray(b"the account of Mrs Miller" * 40), dtype=torch.uint8)
@@ -117,9 +117,11 @@ def refused_at_both_ends(local, *, caller_says, listener_says):
     assert isinstance(caller.error, PeerRefused)
     assert "A" in str(caller.error)
     assert caller_says in str(caller.error)
-    assert [peer for peer, reason in listener.refusals if listener_says in reason] == ["B"]
+    # The handshake failed, so nothing proves that it was B.
+    assert [peer for peer, reason in listener.refusals if listener_says in reason] == ["a caller that says it is B"]
     assert isinstance(listener.error, ChannelClosed)  # it waited for B, and says why B never came
-    assert "B" in str(listener.error)
+    assert "B did not come" in str(listener.error)
+    assert "a caller that says it is B was refused: it" in str(listener.error)
     assert listener_says in str(listener.error)
 
 
@@ -212,7 +214,26 @@ def listening(local):
 def test_a_caller_without_a_certificate(local, listening):
     with pytest.raises(ssl.SSLError, match=r"(?i)certificate.required"):
         raw_client(local, certificate=False)
-    assert listening.refusals == [("B", "it presented no certificate")]
+    assert listening.refusals == [("a caller that says it is B", "it presented no certificate")]
+
+
+def test_a_stranger_that_claims_a_name_puts_no_blame_on_it(local, listening):
+    """It has no certificate, only the hash of a name; the party of that name is away, and that is all that is said."""
+    while listening.network.away != {"B": "never heard of"}:
+        time.sleep(0.01)
+    with pytest.raises(ssl.SSLError):
+        raw_client(local, certificate=False)
+    assert listening.network.away == {"B": "never heard of"}
+    listening.thread.join(20)
+    assert "B: never heard of; a caller that says it is B was refused" in str(listening.error)
+
+
+def test_a_party_that_shows_its_certificate_is_named(local):
+    """What it is refused for counts as its own fault."""
+    listener, caller = Party(local, "A"), Party(local, "B", purpose="predict")
+    listener.network._endpoint.standing = True
+    run_pair(listener, caller)
+    assert "B: B was started with `vfgnn predict`" in str(listener.error)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")
@@ -491,7 +512,7 @@ def test_the_digests_of_both_ends_agree_after_a_lost_connection(local, tmp_path)
 
 def test_a_peer_cannot_change_its_log_key_within_a_session(local):
     party = endpoint(local, "A")
-    link = Link("A", "B", Capacity(8, 8, frozenset()), QUICK, Alarm(), leader="A")
+    link = Link("A", "B", NOTHING, QUICK, Alarm(), leader="A")
     hello = party.check_hello(hello_of(party), "B")
     link.meet(hello)
     link.meet(hello)

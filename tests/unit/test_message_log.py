@@ -104,7 +104,9 @@ def test_a_message_of_one_byte_is_found_by_trying_only_without_the_key(tmp_path,
 def test_keys_are_written_before_they_are_used_and_again_for_every_start(path, monkeypatch):
     order = []
     append = Chain.append
-    monkeypatch.setattr(Chain, "append", lambda self, fields: order.append(self._lines.path.name) or append(self, fields))
+    monkeypatch.setattr(
+        Chain, "append", lambda self, fields: order.append(self._lines.path.name) or append(self, fields)
+    )
     add(MessageLog(path), PAYLOAD, PAYLOAD, start="again", key=bytes(32))
     assert order == ["messages.keys.jsonl", "messages.jsonl", "messages.jsonl"]
     assert read_keys(path) == {("start", "A", "B"): KEY, ("again", "A", "B"): bytes(32)}

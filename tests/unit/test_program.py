@@ -58,8 +58,8 @@ def test_a_toy_message_is_known_everywhere(tmp_path):
     # links and their capacities, and with them what the wire accepts
     assert GREETING in links(after)["A", "B"].kinds
     assert GREETING not in links(before)["A", "B"].kinds
-    assert GREETING in capacities("B", [after])["A"].kinds
-    assert GREETING not in capacities("A", [after])["B"].kinds  # B sends none
+    assert GREETING in capacities("B", [after])["A"].receives.kinds
+    assert GREETING not in capacities("A", [after])["B"].receives.kinds  # B sends none
     # the plan of costs
     assert sizes(after, fed, 3, 4).setup == sizes(before, fed, 3, 4).setup + WORDS
     # the check of message logs

@@ -50,9 +50,10 @@ class Predictor:
         trained = model.load()  # before anything is sent: what cannot be read is refused at home
         endpoint = model.endpoint("predict --new-nodes" if self.new_nodes else "predict")
         session = NetworkSession(endpoint, of_model(self.file), log=log)
+        session.resize([])  # a pass makes room when it knows for how many nodes
         with session.met(wait_s=self.file.patience.start_s) as start:
             model.refuse_other(start)
-            return model.ask(session.channel, trained, run=start.start, new_nodes=self.new_nodes)
+            return model.ask(session, trained, run=start.start, new_nodes=self.new_nodes)
 
 
 def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:

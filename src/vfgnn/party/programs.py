@@ -14,15 +14,31 @@ from vfgnn.split.program import prediction, training
 
 def of_run(file: FederationFile) -> list[Program[Any]]:
     """`vfgnn run`: align where there are tables, train, leave together."""
-    agreement = file.agreement
-    return [*_alignment(file), training(agreement), leaving(agreement.parties, agreement.label_holder)]
+    return [*_alignment(file), *of_training(file, None)]
+
+
+def of_training(file: FederationFile, nodes: int | None) -> list[Program[Any]]:
+    """What is left of a run when the number of nodes is known."""
+    agreement = file.agreement_over(nodes)
+    return [training(agreement), leaving(agreement.parties, agreement.label_holder)]
 
 
 def of_model(file: FederationFile) -> list[Program[Any]]:
     """`vfgnn predict` and `vfgnn serve`: a pass whenever it is asked for, over new nodes too."""
+    return [*of_alignment(file), *of_pass(file, None, new_nodes=True)]
+
+
+def of_alignment(file: FederationFile) -> list[Program[Any]]:
+    """Before the nodes of a run or of a pass are known."""
     agreement = file.agreement
+    return [calling(agreement.parties, agreement.label_holder), *_alignment(file)]
+
+
+def of_pass(file: FederationFile, nodes: int | None, *, new_nodes: bool) -> list[Program[Any]]:
+    """One pass over so many nodes, and the call for the next one."""
+    agreement = file.agreement_over(nodes)
     pass_call = calling(agreement.parties, agreement.label_holder)
-    return [pass_call, *_alignment(file), prediction(agreement, new_nodes=True)]
+    return [pass_call, prediction(agreement, new_nodes=new_nodes)]
 
 
 def _alignment(file: FederationFile) -> list[Program[Any]]:

@@ -4,7 +4,7 @@ The same for run, predict, serve and the baseline; memory and TLS are two transp
 whom is in the program.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -13,8 +13,8 @@ from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel, Transport
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
-from vfgnn.program import Program, links
-from vfgnn.transport.connection import Capacity
+from vfgnn.program import LinkUse, Program, links
+from vfgnn.transport.connection import Budget, Capacity
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
@@ -39,6 +39,9 @@ class Session:
         self._transport = transport
         self.channel = Channel(me, transport, log=log)
 
+    def resize(self, programs: Iterable[AnyProgram]) -> None:
+        """From now on these programs are followed, and no message of another one is read; memory has room for all."""
+
     @contextmanager
     def met(self, *, wait_s: float = 0.0, key: str = "start_s") -> Iterator[Start]:
         """Inside, all parties are there; an error inside is told to them."""
@@ -53,29 +56,30 @@ class Session:
 
 
 class NetworkSession(Session):
-    """Over TLS, to the parties that the federation file lists."""
+    """Over TLS, to the parties that the federation file lists. `programs`: all that may ever be followed."""
 
     def __init__(self, endpoint: Endpoint, programs: Iterable[AnyProgram], *, log: MessageLog | None = None) -> None:
         self.network = Network(endpoint, capacities(endpoint.me, programs), on_event=logs.event)
         super().__init__(endpoint.me, self.network, log=log)
 
+    def resize(self, programs: Iterable[AnyProgram]) -> None:
+        """Each link has room for these programs alone, over the number of nodes that they were made for."""
+        self.network.resize(capacities(self.channel.party, programs))
+
 
 def capacities(me: str, programs: Iterable[AnyProgram]) -> dict[str, Capacity]:
-    """The peers this party has anything to do with, and how much may wait for either side: two steps' messages.
+    """The peers this party has anything to do with, and how much may be under way either way: two steps' messages.
 
     From the dealer one step's: its corrections are of the size of h0, and it is ahead of those who use them anyway.
     """
-    found: dict[str, Capacity] = {}
-    for (sender, receiver), use in links(*programs).items():
-        if me in (sender, receiver):
-            peer = receiver if sender == me else sender
-            known = found.get(peer, Capacity(0, 0, frozenset()))
-            window = use.messages if DEALER in (sender, receiver) else 2 * use.messages
-            received = use.kinds if receiver == me else set()
-            found[peer] = Capacity(
-                max(known.window, window), max(known.max_bytes, use.largest), known.kinds | frozenset(received)
-            )
-    return found
+    used = links(*programs)
+    peers = {receiver if sender == me else sender: None for sender, receiver in used if me in (sender, receiver)}
+    return {peer: Capacity(_budget(used, me, peer), _budget(used, peer, me)) for peer in peers}
+
+
+def _budget(used: Mapping[tuple[str, str], LinkUse], sender: str, receiver: str) -> Budget:
+    use, steps = used.get((sender, receiver), LinkUse()), 1 if DEALER in (sender, receiver) else 2
+    return Budget(steps * use.messages, steps * use.bytes, use.kinds)
 
 
 def refuse_unusable_key(file: FederationFile, party: PartyFile) -> None:

@@ -136,6 +136,8 @@ class OwnRun:
         endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
         session = self._session = NetworkSession(endpoint, programs.of_run(self.file), log=self.log)
         session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
+        if self.file.alignment is not None:
+            session.resize(programs.of_alignment(self.file))  # until the number of nodes is known
         # Twice: written before the others hear of a failure, and also where the parties never met again.
         with self._kept_on_failure(), session.met(wait_s=wait_s, key=key) as start, self._kept_on_failure():
             role = self._role(start, session)
@@ -187,6 +189,7 @@ class OwnRun:
         begins = Event.RUN_GOES_ON if resumes else Event.RUN_BEGINS
         logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
         self._find_nodes(None if resumes else session, start.run)
+        session.resize(programs.of_training(self.file, self.nodes))
         agreement = self.file.agreement_over(self.nodes)
         role = self._make(agreement, session, start.start)
         if resumes:

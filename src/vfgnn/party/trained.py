@@ -25,8 +25,10 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning
 from vfgnn.party.folder import RunState, hold
 from vfgnn.party.own_data import OwnData, load_data
+from vfgnn.party.programs import of_alignment, of_pass
 from vfgnn.party.released import Released
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
+from vfgnn.party.session import Session
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.program import carry_out
 from vfgnn.split.new_nodes import (
@@ -115,17 +117,19 @@ class TrainedParty:
         """This party's data as it is today, over the nodes of training."""
         return Nodes.load(self.file, self.party, self._kept)
 
-    def ask(self, channel: Channel, trained: "Nodes", *, run: str, new_nodes: bool) -> Predictions | None:
+    def ask(self, session: Session, trained: "Nodes", *, run: str, new_nodes: bool) -> Predictions | None:
         """One pass; `run` names it, and every mask and every line of the ledger with it.
 
         Reveals: rows of all nodes to the server, z_L of all nodes to the label holder; with `new_nodes` also what
         aligning reveals, and h0 of all nodes to the holders with edges.
         """
-        now = trained
+        channel, now = session.channel, trained
         if new_nodes:
+            session.resize(of_alignment(self.file))
             if self.file.agreement.collaborative:
                 aligning.refuse_changed(self.party.run_folder, trained.data, trained.rows)
             now = trained.aligned_anew(self.file, channel)
+        session.resize(of_pass(self.file, now.nodes, new_nodes=new_nodes))
         agreement = self.file.agreement_over(now.nodes)
         own = contribution_of(self.party, agreement, now.data, run=run, ledger=self._ledger)
         made = make_role(agreement, channel, own)

@@ -1,8 +1,8 @@
 """One link: the numbered messages between this party and one peer, over whichever connection there is now.
 
 A connection may be lost and made again without a message being lost or used twice: each direction is numbered, the
-receiver acknowledges what its party has used, and what is not acknowledged is sent again. At most `window` messages may
-be waiting to be used, so neither side can fill the other's memory.
+receiver acknowledges what its party has used, and what is not acknowledged is sent again. Messages that wait to be used
+have a budget, in number and in bytes, so neither side can fill the other's memory.
 
 The party's thread calls `put` and `get`; everything with `async` runs in the network's thread.
 """
@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ class Outgoing:
     """A message that the peer has not used yet."""
 
     header: wire.Message
+    bytes: int
     tensor: torch.Tensor
     version: int
 
@@ -50,12 +51,28 @@ class Outgoing:
 
 
 @dataclass(frozen=True)
-class Capacity:
-    """What a link may carry: which kinds of message, how many may wait to be used, the bytes of the largest."""
+class Budget:
+    """What may be under way in one direction of a link: sent, and not used yet."""
 
-    window: int
-    max_bytes: int
-    kinds: frozenset[Kind]
+    messages: int
+    bytes: int
+    kinds: Mapping[Kind, int]  # with the bytes of the largest message of each
+
+    def has_room(self, waiting: int, waiting_bytes: int, message: Declared) -> bool:
+        """Whether one more message may follow those that wait."""
+        fits = message.bytes <= self.kinds.get(message.kind, -1)
+        return fits and waiting < self.messages and waiting_bytes + message.bytes <= self.bytes
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Both directions of a link."""
+
+    sends: Budget
+    receives: Budget
+
+
+NOTHING = Capacity(Budget(0, 0, {}), Budget(0, 0, {}))
 
 
 @dataclass
@@ -87,7 +104,8 @@ class Link:
         self, me: str, peer: str, capacity: Capacity, patience: Patience, alarm: Alarm, *, leader: str
     ) -> None:
         self.me, self.peer = me, peer
-        self._capacity, self._patience = capacity, patience
+        self._bounds, self._patience = capacity, patience  # what can ever be under way, and
+        self._room = capacity  # what can now
         self._announces, self._hears = me == leader, peer == leader  # the label holder says when the run begins
         self._alarm, self._changed = alarm, alarm.changed
         self._to_send = asyncio.Event()
@@ -96,6 +114,9 @@ class Link:
         self._numbered = 0  # messages given a number by `put`
         self._incoming: deque[Incoming] = deque()
         self._received, self._used = 0, 0
+        self._unused_bytes = 0
+        self._held_back: Declared | None = None  # announced, and not read: there is no room for it
+        self._more_room = asyncio.Event()
         self._connection: Connection | None = None
         self.start: wire.Start | None = None  # known when the label holder has said it
         self.hello: wire.Hello | None = None  # the peer's last one
@@ -109,27 +130,56 @@ class Link:
     # the party's side
 
     def put(self, message: Declared, payload: torch.Tensor) -> None:
-        """Queue a payload, which nobody may change from now on; waits only while the peer has `window` unused ones."""
+        """Queue a payload, which nobody may change from now on; waits only while there is no room for it."""
         payload = payload.detach().cpu().contiguous()
         with self._changed:
-            self._wait(lambda: len(self._outgoing) < self._capacity.window, f"{self.peer} to use what was sent to it")
+            self._wait(lambda: self._may_send(message), f"{self.peer} to use what was sent to it")
             self._numbered += 1
             dtype = wire.DTYPE_NAMES[message.dtype]
             start = "" if self.start is None else self.start.start
             header = wire.Message(start, self._numbered, str(message.kind), dtype, message.shape)  # type: ignore[arg-type]
-            self._outgoing.append(Outgoing(header, payload, payload._version))
+            self._outgoing.append(Outgoing(header, message.bytes, payload, payload._version))
         self._wake()
+
+    def _may_send(self, message: Declared) -> bool:
+        """The peer counts what it has not used, and this end what is not acknowledged: never less."""
+        waiting = sum(one.bytes for one in self._outgoing)
+        return not self._outgoing or self._room.sends.has_room(len(self._outgoing), waiting, message)
 
     def get(self, *, patient: bool = False) -> tuple[Declared, torch.Tensor]:
         """Wait for the next message; from then on the peer may forget it."""
         with self._changed:
-            self._wait(lambda: bool(self._incoming), f"a message from {self.peer}", math.inf if patient else None)
+            self._wait(self._has_next, f"a message from {self.peer}", math.inf if patient else None)
             self._used += 1
             start, message, payload = self._incoming.popleft()
+            self._unused_bytes -= message.bytes
         if self.start is None or start != self.start.start:
             raise ProtocolError("a message of another start", where=f"the link from {self.peer}")
         self._wake()
         return message, payload
+
+    def _has_next(self) -> bool:
+        """Whether a message can be used; raises where the next one has no place in what the party does now.
+
+        Messages come in the order of the program. Whoever waits here has made room for the next one (`resize`), so one
+        that does not fit now will not fit later.
+        """
+        held_back = self._held_back
+        if not self._incoming and held_back is not None and not self._may_read(held_back):
+            raise ProtocolError(
+                "a message that the program has no room for now",
+                expected="the next message of the program",
+                got=str(held_back),
+                where=f"the link from {self.peer}",
+            )
+        return bool(self._incoming)
+
+    def resize(self, capacity: Capacity) -> None:
+        """The party follows other programs from now on, or knows more of their sizes."""
+        with self._changed:
+            self._room = capacity
+            self._changed.notify_all()
+        self._wake()
 
     def begin(self, start: wire.Start) -> None:
         """All have come; the label holder tells it to its peers."""
@@ -194,6 +244,8 @@ class Link:
     def _wake(self) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._to_send.set)
+            if self._held_back is not None:
+                self._loop.call_soon_threadsafe(self._more_room.set)
 
     def fail(self, failure: VfgnnError) -> None:
         """Nothing more will come; whoever waits hears why."""
@@ -335,19 +387,47 @@ class Link:
             raise ProtocolError(
                 "a message out of order", expected=f"number {self._received + 1}", got=str(header.number), where=where
             )
-        if self._received - self._used >= self._capacity.window:
-            raise ProtocolError(
-                "more messages than may be waiting", expected=f"at most {self._capacity.window}", where=where
-            )
-        most, kinds = self._capacity.max_bytes, self._capacity.kinds
-        announced = wire.declared(header, sender=self.peer, receiver=self.me, max_bytes=most, kinds=kinds)
+        most = self._bounds.receives
+        announced = wire.declared(header, sender=self.peer, receiver=self.me, kinds=most.kinds)
+        if not most.has_room(*self._unused, announced):
+            expected = f"at most {most.messages} messages, {most.bytes} bytes"
+            raise ProtocolError("more messages than may be waiting", expected=expected, where=where)
+        await self._wait_for_room(announced)
         assembly = wire.Assembly(announced)
         while not assembly.complete:
             assembly.add(await connection.recv())
         with self._changed:
             self._received += 1
+            self._unused_bytes += announced.bytes
             self._incoming.append(Incoming(header.start, announced, assembly.payload))
             self._changed.notify_all()
+
+    @property
+    def _unused(self) -> tuple[int, int]:
+        """Messages that were received and not used, and their bytes."""
+        return self._received - self._used, self._unused_bytes
+
+    def _may_read(self, message: Declared) -> bool:
+        return self._room.receives.has_room(*self._unused, message)
+
+    async def _wait_for_room(self, message: Declared) -> None:
+        """Leave a message that comes early on the line: its sender may know the number of nodes before this party.
+
+        Nothing waits for ever. The sender is through with an earlier program, so it has used all that this party sent
+        it there, and its acknowledgements came before this message: this party can go on to the program of the message,
+        where there is room for it. Should the line be silent for too long meanwhile, it is made again.
+        """
+        try:
+            while True:
+                self._more_room.clear()
+                with self._changed:
+                    if self._may_read(message):
+                        return
+                    self._held_back = message
+                    self._changed.notify_all()
+                await self._more_room.wait()
+        finally:
+            self._held_back = None
 
     def _acknowledge(self, number: int) -> None:
         with self._changed:

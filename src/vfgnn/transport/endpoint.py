@@ -65,13 +65,26 @@ def host_and_port(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+@dataclass(frozen=True)
+class Caller:
+    """Who called, as far as that is known: by its certificate, or only by what it says of itself."""
+
+    party: str | None = None  # proven
+    claims: str | None = None  # anybody can say so
+
+    def __str__(self) -> str:
+        if self.party is not None:
+            return self.party
+        return "an unknown caller" if self.claims is None else f"a caller that says it is {self.claims}"
+
+
 @dataclass
 class Endpoint:
     """One party's identity on the network, and its way to meet peers."""
 
     file: FederationFile
     party: PartyFile
-    refused: Callable[[str | None, str], None] = lambda who, why: None  # told of callers that were turned away
+    refused: Callable[["Caller", str], None] = lambda who, why: None  # told of callers that were turned away
     program: str = __version__
     protocols: tuple[int, ...] = wire.PROTOCOLS
     clock: Callable[[], float] = time.time
@@ -142,7 +155,7 @@ class Endpoint:
                 await connection.close(LATER, brief(later))
             except VfgnnError as error:
                 await connection.close(FAILED, brief(error))
-                self.refused(self.trust.who(_peer_certificate(connection)), error.what)
+                self.refused(Caller(self.trust.who(_peer_certificate(connection))), error.what)
 
         # What a TLS context leads to is never collected while a connection leads to the context: the collector cannot
         # see through CPython's connections. A party that serves meets its peers again and again.
@@ -159,13 +172,13 @@ class Endpoint:
             context,
             answer,
             who=lambda connection: self.trust.who(_peer_certificate(connection)),
-            full=lambda what: self.refused(None, what),
+            full=lambda what: self.refused(Caller(), what),
             open_s=OPEN_S,
             connection={key: value for key, value in AT_BOTH_ENDS.items() if key != "compression"},
         )
 
     def _caller_fault(self, server_name: str | None, fault: tls.Fault) -> None:
-        self.refused(self.trust.claimant(server_name), fault.text)
+        self.refused(Caller(claims=self.trust.claimant(server_name)), fault.text)
 
     def _identify(self, connection: Connection) -> str:
         """Who called, by its certificate."""

@@ -28,8 +28,8 @@ from vfgnn.errors import (
 from vfgnn.logs import Event
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
-from vfgnn.transport.connection import ENDED, FAILED, Alarm, Capacity, Link, brief, cancel, goodbye_code
-from vfgnn.transport.endpoint import LATER, RUN, Endpoint, named
+from vfgnn.transport.connection import ENDED, FAILED, NOTHING, Alarm, Capacity, Link, brief, cancel, goodbye_code
+from vfgnn.transport.endpoint import LATER, RUN, Caller, Endpoint, named
 from vfgnn.transport.wire import Start, highest_common
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
@@ -53,6 +53,7 @@ class Network:
         self._dialled = [peer for peer in self._links if endpoint.dials(peer)]
         self._leader = None if leads else self._links[label_holder]
         self._last_fault: dict[str, str] = {}
+        self._claimed: dict[str, str] = {}  # of callers who said that they were a peer, and could not prove it
         self._goodbye = (ENDED, "")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -89,6 +90,11 @@ class Network:
         if sender == self._endpoint.me:
             return self._endpoint.log_key(receiver)
         return self._links[sender].log_key
+
+    def resize(self, capacities: Mapping[str, Capacity]) -> None:
+        """What may be under way from now on; a peer that is not named has nothing to send."""
+        for peer, link in self._links.items():
+            link.resize(capacities.get(peer, NOTHING))
 
     @property
     def away(self) -> dict[str, str]:
@@ -139,10 +145,12 @@ class Network:
                 # The label holder has met everyone, and goes on without those whom only this party misses.
                 deadline, wait_s, key = time.monotonic() + away_s, away_s, "away_s"
             if time.monotonic() > deadline:
+                away = self.away
+                claimed = [said for peer, said in self._claimed.items() if peer in away]
                 raise ChannelClosed(
                     f"{' and '.join(link.peer for link in missing)} did not come",
                     expected=f"all parties within {wait_s:g} s ({key} in the federation file)",
-                    got="; ".join(f"{peer}: {fault}" for peer, fault in self.away.items()),
+                    got="; ".join([*(f"{peer}: {fault}" for peer, fault in away.items()), *claimed]),
                     where=f"party {self._endpoint.me}",
                     hint="run `vfgnn doctor` at the parties that are named",
                 )
@@ -210,11 +218,13 @@ class Network:
         if gate is not None:
             await gate.close()
 
-    def _refused(self, who: str | None, why: str) -> None:
-        """A caller was turned away; it may be anybody, so this ends nothing."""
-        if who is not None:
-            self._last_fault[who] = why
-        self._on_event(Event.REFUSED, peer=who or "an unknown caller", reason=why)
+    def _refused(self, who: Caller, why: str) -> None:
+        """A caller was turned away; this ends nothing. Only its certificate makes it a fault of a peer."""
+        if who.party is not None:
+            self._last_fault[who.party] = why
+        if who.claims is not None:
+            self._claimed[who.claims] = f"{who} was refused: {why}"
+        self._on_event(Event.REFUSED, peer=str(who), reason=why)
 
     async def _answer(self, connection: Connection, peer: str) -> None:
         """A peer has called: for a run, or just to see whether all is well."""

@@ -4,7 +4,8 @@ Trusted are exactly the certificates that the federation file lists, or those of
 handshake the certificate says who the peer is, whatever address it came from.
 
 A listener cannot read the certificate it refuses, so a caller says who it is in the server name of its first
-message: a hash, since that message is not encrypted. It is a claim, used only to name the party in an error.
+message: a hash, since that message is not encrypted. It is a claim that anybody can make, and is shown as one
+("a caller that says it is B"): no party is blamed for it.
 """
 
 import hashlib

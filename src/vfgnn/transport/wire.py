@@ -5,13 +5,13 @@
                                   version that all speak
     message  a declared message   its header; the payload follows in binary chunks of at most CHUNK bytes
     ack      receiver -> sender   messages up to this number have been used; what is not acked is sent again after a
-                                  lost connection, and only `window` messages may be waiting for it
+                                  lost connection, and messages that wait for it have a budget (connection.py)
 
 Headers are JSON text, payloads binary, so neither can be taken for the other.
 """
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Annotated, Literal, NoReturn
 
@@ -154,8 +154,8 @@ def decode_version(text: str | bytes, *, sender: str) -> Version:
         _refuse("no hello", "a hello", str(error), sender)
 
 
-def declared(header: Message, *, sender: str, receiver: str, max_bytes: int, kinds: Collection[Kind]) -> Declared:
-    """What a header announces, once it is known to be possible at all: a kind that this link has, and a size."""
+def declared(header: Message, *, sender: str, receiver: str, kinds: Mapping[Kind, int]) -> Declared:
+    """What a header announces, once it is known to be possible: `kinds` has the bytes of the largest of each."""
     kind = next((kind for kind in kinds if kind == header.kind), None)
     if kind is None:
         _refuse("a message of a kind that this link does not have", "one of the program's", header.kind, sender)
@@ -163,8 +163,8 @@ def declared(header: Message, *, sender: str, receiver: str, max_bytes: int, kin
     if min(header.shape, default=0) < 0 or len(header.shape) > 4 or prod(max(1, one) for one in header.shape) > MOST:
         _refuse("a message of impossible shape", f"at most 4 lengths, {MOST} values", str(header.shape), sender)
     announced = Declared(kind, sender, receiver, DTYPES[header.dtype], header.shape)
-    if announced.bytes > max_bytes:
-        _refuse("a message larger than any of the schedule", f"at most {max_bytes} bytes", str(announced), sender)
+    if announced.bytes > kinds[kind]:
+        _refuse("a message larger than any of the schedule", f"at most {kinds[kind]} bytes", str(announced), sender)
     return announced
 
 

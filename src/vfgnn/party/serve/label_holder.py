@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass, field, replace
 
 from vfgnn import logs
-from vfgnn.channel import Channel
 from vfgnn.errors import PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party.own_data import columns_of
 from vfgnn.party.serve.desk import Answers, Desk
 from vfgnn.party.serve.party import AGAIN_S, ServingParty
+from vfgnn.party.session import NetworkSession
 from vfgnn.party.trained import Nodes
 from vfgnn.transport.network import Network
 
@@ -72,14 +72,14 @@ class ServingLabelHolder(ServingParty):
             if looked is not None and looked.going_on:
                 self._looked = replace(looked, going_on=False, failed=error.what)
 
-    def _take_part(self, network: Network, channel: Channel, *, run: str) -> None:
+    def _take_part(self, session: NetworkSession, *, run: str) -> None:
         """Ask for the next pass when one is wanted. Reveals: what `TrainedParty.ask` does, and when."""
-        wanted = self._ready(network)
+        wanted = self._ready(session.network)
         ids, new_nodes, began = wanted.ids, wanted.new_nodes, time.monotonic()
         if new_nodes:
             self._looked = Looked(wanted.stamp, began, going_on=True)
-        self._call(channel, new_nodes=new_nodes)
-        found = self.model.ask(channel, wanted.trained, run=run, new_nodes=new_nodes)
+        self._call(session.channel, new_nodes=new_nodes)
+        found = self.model.ask(session, wanted.trained, run=run, new_nodes=new_nodes)
         if found is not None:
             self._extended, self._due = new_nodes, False
             self.desk.answer(Answers(found), ids, seconds=time.monotonic() - began)

@@ -82,6 +82,7 @@ class ServingParty:
         """Meet the others, then one pass after the other."""
         endpoint = self.model.endpoint(PURPOSE, standing=True)
         session = NetworkSession(endpoint, of_model(self.file), log=self._log)
+        session.resize([calling(self.agreement.parties, self.agreement.label_holder)])
         self._meeting(session.network)
         with session.met(wait_s=math.inf) as start:
             self.model.refuse_other(start)
@@ -91,13 +92,13 @@ class ServingParty:
             number = 0
             while True:
                 number += 1  # each pass has a name of its own, and so masks of its own
-                self._take_part(session.network, session.channel, run=f"{start.start}/{number}")
+                self._take_part(session, run=f"{start.start}/{number}")
 
-    def _take_part(self, network: Network, channel: Channel, *, run: str) -> None:
+    def _take_part(self, session: NetworkSession, *, run: str) -> None:
         """In the next pass. Reveals: what `TrainedParty.ask` does."""
-        new_nodes = self._call(channel)
+        new_nodes = self._call(session.channel)
         began = time.monotonic()
-        self.model.ask(channel, self.model.load(), run=run, new_nodes=new_nodes)
+        self.model.ask(session, self.model.load(), run=run, new_nodes=new_nodes)
         self._tell_pass(new_nodes, began)
 
     def _call(self, channel: Channel, *, new_nodes: bool = False) -> bool:
