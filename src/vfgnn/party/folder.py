@@ -77,6 +77,11 @@ class RunFolder:
         """This party's own state."""
         return self.path / "checkpoints"
 
+    @property
+    def noised(self) -> Path:
+        """Copies of noised messages, for steps that may be done again."""
+        return self.path / "noised"
+
     def begin(self, run: str, step: int, file: FederationFile) -> None:
         """All peers agree: note what on. Metrics of steps that will be done again are taken back."""
         self._began = time.perf_counter()
