@@ -6,6 +6,7 @@ federation.json the public federation file as it was compared with all peers
 metrics.jsonl   label holder only: loss and validation accuracy of each epoch
 traffic.json    messages, bytes and seconds waited, for each phase, link and direction
 log.jsonl       events
+noised/         while a run with row noise goes on: copies of noised messages, for steps that may be done again
 """
 
 import json
