@@ -240,3 +240,17 @@ def test_an_unfinished_copy_is_not_taken_for_one(tmp_path, monkeypatch):
     assert not list((tmp_path / "noised").glob("*.safetensors"))
     holder.send()
     assert holder.lines == 1
+
+
+def test_a_full_disk_is_named_and_nothing_is_charged(tmp_path, monkeypatch):
+    def full(tensors, path, about):
+        raise OSError(28, "No space left on device")
+
+    holder = Holder(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(copies_module, "save_file", full)
+        with pytest.raises(LedgerRefused, match="could not be written"):
+            holder.send()
+    assert holder.lines == 0
+    holder.send()
+    assert holder.lines == 1

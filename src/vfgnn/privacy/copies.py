@@ -42,7 +42,16 @@ def write_copy(path: Path, what: str, copy: NoisedCopy) -> None:
     about = {"vfgnn": json.dumps({"copy_id": copy.copy_id})}
     tensors = {what: copy.noised.detach().cpu().contiguous()}
     remove_unfinished(path.parent, path.name)
-    write_whole(path, lambda temporary: save_file(tensors, temporary, about), private=True)
+    try:
+        write_whole(path, lambda temporary: save_file(tensors, temporary, about), private=True)
+    except (OSError, SafetensorError) as error:
+        raise LedgerRefused(
+            f"the copy of noised {what} could not be written",
+            expected="room on the disk",
+            got=str(error).splitlines()[0],
+            where=str(path),
+            hint="nothing of it has left; make room, and start this party again",
+        ) from None
 
 
 def read_copy(path: Path, what: str) -> NoisedCopy | None:
