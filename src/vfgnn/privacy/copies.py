@@ -79,7 +79,7 @@ class MessageCopies:
     """The noised messages of one run since the oldest step that its party can go back to."""
 
     def __init__(self, folder: Path, run: str) -> None:
-        self._folder, self._run = folder, run
+        self.run, self._folder = run, folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove_unfinished(folder)
 
@@ -88,7 +88,7 @@ class MessageCopies:
 
         The name stands for run, step and rows: no other message is found under it.
         """
-        digest = hashlib.sha256(json.dumps([self._run, what, step, len(rows)]).encode())
+        digest = hashlib.sha256(json.dumps([self.run, what, step, len(rows)]).encode())
         digest.update(rows.cpu().contiguous().numpy().tobytes())
         when = "prediction" if step is None else f"step-{step:08d}"
         return self._folder / f"{when}-{what}-{digest.hexdigest()[:32]}.safetensors"

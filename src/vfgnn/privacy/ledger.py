@@ -36,7 +36,7 @@ class Release:
     Gaussian ones have a multiplier; randomised response, and a mechanism of a holder's own, may have a pure epsilon.
     """
 
-    run: str
+    run: str  # lines of one run are of the same classes of rows
     step: int | None
     what: str  # rows, gradient, edges, labels
     unit: Unit

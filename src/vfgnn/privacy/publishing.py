@@ -105,6 +105,13 @@ class Publisher:
         self.ledger.refuse_fewer(releases)
         self._planned = 0
 
+    def learn_rows(self, train: torch.Tensor, val: torch.Tensor) -> None:
+        """Which rows are which class: as long as these stay what they are, all starts of a run add up by class."""
+        if self._copies is not None:
+            digest = hashlib.sha256(f"{len(train)} {len(val)}".encode())
+            digest.update(torch.cat([train, val]).cpu().contiguous().numpy().tobytes())
+            self._run = f"{self._copies.run} {digest.hexdigest()[:16]}"
+
     def refuse_spent(self) -> None:
         """Before anything is sent: refuse to begin with a budget that does not cover what the run may release."""
         used: list[tuple[str, RowNoise]] = [("rows", self._rows)] if self._rows is not None else []

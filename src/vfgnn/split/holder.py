@@ -109,6 +109,8 @@ class Holder(Listener):
         """
         self.publisher.refuse_spent()
         self._learn_rows()
+        if not self.rows.everything:
+            self.publisher.learn_rows(self.rows.train.numbers, self.rows.val.numbers)
         self._count_pairs()
         self._begin_jointly()
 
