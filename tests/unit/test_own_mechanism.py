@@ -50,7 +50,7 @@ def test_it_is_given_clipped_rows_and_every_release_is_charged():
     made = publisher(claiming(lambda rows, stream: seen.append(rows) or honest(rows, stream), epsilon=1.5))
     seen.clear()
     rows = torch.tensor([[3.0, 4.0, 0, 0, 0, 0], [0.1, 0, 0, 0, 0, 0], [math.nan, 0, 0, 0, 0, 0]])
-    noised = made.rows(rows, ("train",), 7)
+    noised = made.rows(rows, ("train",), 7, nodes=torch.arange(3))
     assert noised.dtype == torch.float32 and noised.shape == rows.shape
     expected = torch.tensor([[0.6, 0.8, 0, 0, 0, 0], [0.1, 0, 0, 0, 0, 0], [0.0] * 6], dtype=torch.float64)
     assert torch.allclose(seen[0], expected, atol=1e-7)  # 0.1 as float32
@@ -67,7 +67,7 @@ def test_a_gaussian_of_ones_own_adds_up_as_ours_does():
     multiplier = analytic_multiplier(2.0, 1e-5)
     made = publisher(claiming(honest, noise_multiplier=multiplier))
     for step in range(3):
-        made.rows(torch.rand(2, DIM), (ALL,), step)
+        made.rows(torch.rand(2, DIM), (ALL,), step, nodes=torch.arange(2))
     ours = [Release("r", None, "rows", "row", (ALL,), "zero_out", noise_multiplier=multiplier)] * 3
     assert total_epsilon(made.ledger.releases, 1e-5, "zero_out") == total_epsilon(ours, 1e-5, "zero_out")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from vfgnn.contribution import Contribution, Own
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
+from vfgnn.privacy.copies import MessageCopies
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.records import EpochMetrics
 
@@ -19,6 +20,7 @@ class HolderContribution(Contribution):
     gnn: Own | None = None  # its own, for `gnn = "own"`
     mechanism: Own | None = None  # its own noise on its rows
     ledger: Ledger | None = None  # None: one in memory
+    copies: MessageCopies | None = None  # of noised messages, for steps that are done again; None: none are kept
     on_epoch: Callable[[EpochMetrics], None] | None = None  # the label holder's metrics, as they come
 
     @property

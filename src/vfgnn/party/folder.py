@@ -6,6 +6,7 @@ federation.json the public federation file as it was compared with all peers
 metrics.jsonl   label holder only: loss and validation accuracy of each epoch
 traffic.json    messages, bytes and seconds waited, for each phase, link and direction
 log.jsonl       events
+noised/         while a run with row noise goes on: copies of noised messages, for steps that may be done again
 """
 
 import json
@@ -76,6 +77,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """This party's own state."""
         return self.path / "checkpoints"
+
+    @property
+    def noised(self) -> Path:
+        """Copies of noised messages, for steps that may be done again."""
+        return self.path / "noised"
 
     def begin(self, run: str, step: int, file: FederationFile) -> None:
         """All peers agree: note what on. Metrics of steps that will be done again are taken back."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -38,6 +39,7 @@ from vfgnn.transport.memory import InMemoryNetwork
 from vfgnn.transport.wire import Start
 
 if TYPE_CHECKING:
+    from vfgnn.privacy.copies import MessageCopies
     from vfgnn.privacy.ledger import Ledger
     from vfgnn.privacy.own_mechanism import OwnRows
     from vfgnn.privacy.statement import Statement
@@ -111,6 +113,7 @@ class OwnRun:
     watch: Watch = field(default_factory=Watch)
     _restarted: bool = False
     _session: NetworkSession | None = None
+    _copies: "MessageCopies | None" = None
 
     def __post_init__(self) -> None:
         self._ended = self.end in self.kept.steps  # by an earlier process, which was then killed
@@ -191,6 +194,8 @@ class OwnRun:
         self._find_nodes(None if resumes else session, start.run)
         session.resize(programs.of_training(self.file, self.nodes))
         agreement = self.file.agreement_over(self.nodes)
+        if self.ledger is not None and agreement.settings.privacy.noises_rows:
+            self._copies = _open_copies(self.folder.noised, start.run)
         role = self._make(agreement, session, start.start)
         if resumes:
             role.load(role.state_type.from_tensors(self.kept.load(start.step)))
@@ -201,7 +206,7 @@ class OwnRun:
         return role
 
     def _make(self, agreement: Agreement, session: Session, run: str) -> AnyRole:
-        more = {"ledger": self.ledger, "on_epoch": self.folder.add_metrics}
+        more = {"ledger": self.ledger, "copies": self._copies, "on_epoch": self.folder.add_metrics}
         own = contribution_of(self.party, agreement, self.data, run=run, **more)
         return make_role(agreement, session.channel, own)
 
@@ -224,6 +229,8 @@ class OwnRun:
             if self.party.name == self.file.label_holder and self._session is not None:
                 self._session.network.settle()  # so that nobody is ever further behind than one checkpoint
             self.kept.write(number)
+            if self._copies is not None:
+                self._copies.forget(before=min(self.kept.steps))
 
     def _tell(self, number: int) -> None:
         self.last_step = number
@@ -243,6 +250,7 @@ class OwnRun:
             self.folder.note("privacy", self._stated(agreement, self.ledger).to_json())
         seal(self.log, self.party)
         if self.ledger is not None:
+            _remove_copies(self.folder.noised)
             self.ledger.close()
         self.folder.end(self.traffic, revealed=self.revealed, outcome=self.outcome, error=None)
         found = {} if self.outcome is None else {"test_accuracy": round(self.outcome.test_accuracy, 4)}
@@ -265,6 +273,19 @@ def _open_ledger(party: PartyFile) -> "Ledger":
     from vfgnn.privacy.ledger import Ledger
 
     return Ledger(party.privacy_ledger)
+
+
+def _open_copies(folder: Path, run: str) -> "MessageCopies":
+    """Of this run's noised messages."""
+    from vfgnn.privacy.copies import MessageCopies
+
+    return MessageCopies(folder, run)
+
+
+def _remove_copies(folder: Path) -> None:
+    from vfgnn.privacy.copies import remove_copies
+
+    remove_copies(folder)
 
 
 def _own_rows(agreement: Agreement, mechanism: str) -> "OwnRows":

@@ -36,7 +36,7 @@ class Release:
     Gaussian ones have a multiplier; randomised response, and a mechanism of a holder's own, may have a pure epsilon.
     """
 
-    run: str
+    run: str  # lines of one run are of the same classes of rows
     step: int | None
     what: str  # rows, gradient, edges, labels
     unit: Unit
@@ -45,6 +45,7 @@ class Release:
     noise_multiplier: float | None = None
     epsilon: float | None = None
     categories: int | None = None  # of randomised response; 2 is the worst that any pure epsilon can be
+    copy_id: str | None = None  # of the copy on the disk, which is sent again at no cost (copies.py)
 
     def multiplier(self, adjacency: Adjacency) -> float:
         """Of the same noise, seen with another adjacency."""
@@ -106,6 +107,10 @@ class Ledger:
             self._chain.append(asdict(release))
             write_json(self._count_path, {"entries": self._chain.count})
         self.releases.append(release)
+
+    def knows(self, copy_id: str) -> bool:
+        """Whether a line is about this copy."""
+        return any(release.copy_id == copy_id for release in self.releases)
 
     @property
     def count(self) -> int:

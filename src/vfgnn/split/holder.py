@@ -57,6 +57,7 @@ class Holder(Listener):
             run=own.run,
             seed=seed,
             ledger=own.ledger or Ledger(),
+            copies=own.copies,
             rows=mechanism and own_row_mechanism(mechanism, settings.privacy, settings.epochs, settings.dim),
         )
         # From here on the true edges are nowhere: all that is computed follows from the noised ones.
@@ -108,6 +109,8 @@ class Holder(Listener):
         """
         self.publisher.refuse_spent()
         self._learn_rows()
+        if not self.rows.everything:
+            self.publisher.learn_rows(self.rows.train.numbers, self.rows.val.numbers)
         self._count_pairs()
         self._begin_jointly()
 
@@ -178,7 +181,9 @@ class Holder(Listener):
         rows = moment.rows.published(step)
         with torch.set_grad_enabled(not step.last and not self._recomputes(moment)):
             self._published = self._local_embeddings(rows, self._neighbourhoods(rows, step))
-        noised = self.publisher.rows(self._published.detach(), moment.rows.classes(step), step.number)
+        noised = self.publisher.rows(
+            self._published.detach(), moment.rows.classes(step), step.number, nodes=rows.numbers
+        )
         self._publish(noised, moment)
         if self.publisher.noises_rows:
             self._released = ReleasedRows(rows.numbers.cpu(), noised.cpu())
@@ -280,7 +285,7 @@ class Holder(Listener):
         noised = torch.empty_like(h_local)
         noised[known.rows] = known.noised.to(noised)
         classes = self.rows.classes_of(fresh)
-        noised[fresh] = self.publisher.rows(h_local[fresh], classes, None)
+        noised[fresh] = self.publisher.rows(h_local[fresh], classes, None, nodes=fresh.nonzero()[:, 0])
         all_rows = ReleasedRows(torch.arange(len(noised)), noised.cpu())  # for any later prediction
         self._best = replace(self._best, released=all_rows)
         return noised

@@ -149,7 +149,8 @@ class LabelHolder(Holder):
         self._output_optimiser.descend(loss)
         if z.grad is not None:
             classes = (ALL,) if everything else (TRAINING,) * step.opens
-            gradient = self.publisher.gradient(z.grad, classes, step.number, train_rows=len(ordered))
+            nodes = moment.rows.train.numbers
+            gradient = self.publisher.gradient(z.grad, classes, step.number, nodes=nodes, train_rows=len(ordered))
             self._return_gradient(gradient)
         self._z = None
         self._loss = step.share * float(loss.detach()) + (0.0 if step.opens else self._loss)
