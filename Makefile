@@ -1,15 +1,19 @@
 # `make demo` and `make test` do all the set-up on a machine with python3 (3.11 or newer) and make.
 PYTHON ?= python3
 BIN := .venv/bin
+# The lock of torch's CPU build where pip finds one (on macOS the only one), else that of CUDA's; or: make setup LOCK=FILE
+CPU = [ "$$(uname)" = Darwin ] || $(BIN)/python -m pip index versions torch 2>&1 | grep -qF "$$(sed -n s/^torch==//p constraints.txt)+cpu"
+LOCK ?= $$(if $(CPU); then echo requirements-cpu.lock; else echo requirements-cuda.lock; fi)
 
 .PHONY: setup demo test test-all soak lint clean
 
 setup: .venv/.installed
 
-.venv/.installed: pyproject.toml constraints.txt
+.venv/.installed: pyproject.toml requirements-cpu.lock requirements-cuda.lock
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "vfgnn needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$(LOCK)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: setup
