@@ -152,6 +152,7 @@ class PartyFile(BaseModel):
     name: str
     key: Path  # private key, PEM
     certificate: Path  # its certificate, PEM; the only one of these files that leaves
+    revocation_list: Path | None = None  # of the CA that the federation file names, PEM
     passphrase_file: Path | None = None  # of the key; or the environment variable VFGNN_PASSPHRASE
     listen: Address | None = None  # interface and port; default: all interfaces, the port of the federation file
     proxy: str | None = None  # http://host:port, for the connections that this party dials
@@ -179,8 +180,9 @@ def load_party(path: Path) -> PartyFile:
     changed: dict[str, object] = {
         key: home / getattr(party, key) for key in ("key", "certificate", "run_folder", "privacy_ledger")
     }
-    if party.passphrase_file is not None:
-        changed["passphrase_file"] = home / party.passphrase_file
+    for key in ("passphrase_file", "revocation_list"):
+        if getattr(party, key) is not None:
+            changed[key] = home / getattr(party, key)
     if party.data is not None:
         keys = ("nodes", "edges", "holding", "labels")
         paths = {key: home / path for key in keys if (path := getattr(party.data, key)) is not None}

@@ -1,6 +1,7 @@
 """Two parties over real TLS in one process: who is let in, and that no message is lost, repeated or readable."""
 
 import asyncio
+import functools
 import gc
 import json
 import socket
@@ -33,7 +34,7 @@ from vfgnn.files import Patience, load_party, to_toml
 from vfgnn.logs import Event
 from vfgnn.message_log import MessageLog, read_entries, read_keys
 from vfgnn.split.program import H0_SHARE
-from vfgnn.transport import certificates, tls, wire
+from vfgnn.transport import certificates, connection, tls, wire
 from vfgnn.transport.connection import NOTHING, Alarm, Link, cancel
 from vfgnn.transport.endpoint import RUN
 
@@ -753,3 +754,19 @@ def test_a_peer_that_only_one_party_misses_is_waited_for_only_so_long_after_the_
     assert isinstance(other.error, ChannelClosed) and "server did not come" in str(other.error)
     assert "within 1 s (away_s" in str(other.error)
     assert "B gave up" in str(one.error)
+
+
+@pytest.mark.parametrize("key", ["start_s", "away_s"])
+def test_a_label_holder_that_never_starts_is_named_with_the_key_that_counts(tmp_path, monkeypatch, key):
+    local = small(tmp_path / "federation", patience=Patience(start_s=0.5, message_s=5, away_s=5))
+    monkeypatch.setattr(connection, "START_MARGIN_S", 0.1)
+    over = threading.Event()
+    leader, other = Party(local, "A"), Party(local, "B")
+    leader.network._decide = lambda: over.wait(20)
+    other.network.open = functools.partial(other.network.open, key=key)
+    leader.thread.start(), other.thread.start()
+    other.thread.join(20)
+    over.set()
+    leader.thread.join(20)
+    assert isinstance(other.error, DeadlinePassed)
+    assert f"within 0.5 s ({key} in the federation file)" in str(other.error)

@@ -21,6 +21,7 @@ from vfgnn.party.programs import of_run
 from vfgnn.party.session import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint
+from vfgnn.transport.revocation import RevocationList
 from vfgnn.transport.wire import Hello, highest_common
 
 CLOCKS_S = 60.0  # clocks may differ by so much
@@ -104,6 +105,7 @@ def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
     for name, peer in file.parties.items():
         if name != own.name and peer.certificate is not None:
             yield from _listed_certificate(name, peer.certificate)
+    yield from _revocations(file, own)
     try:
         data = load_data(file, own)
         found = f"{data.holding}, {data.labels or 'no labels'}"
@@ -135,6 +137,21 @@ def _own_certificate(file: FederationFile, own: PartyFile) -> Finding:
     return Finding(
         "certificate", "ok", f"valid for {days:.0f} days, fingerprint {certificates.fingerprint(mine)[:23]}…"
     )
+
+
+def _revocations(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
+    about = "revocation list"
+    try:
+        kept = RevocationList.of(own.revocation_list, file.certificate_authority)
+        if kept is not None:
+            found = kept.read()
+            until = f"{found.next_update_utc:%Y-%m-%d %H:%M} UTC"
+            yield Finding(about, "ok", f"{len(found)} certificates revoked; to be renewed before {until}")
+        elif file.certificate_authority is not None:
+            what = "none, so a stolen key of a party stays trusted until its certificate ends"
+            yield Finding(about, "note", what, "set revocation_list in party.toml to the list of the CA")
+    except VfgnnError as error:
+        yield _fault(about, error)
 
 
 def _listed_certificate(name: str, pem: str) -> Iterator[Finding]:

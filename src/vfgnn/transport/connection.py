@@ -188,10 +188,11 @@ class Link:
             self._changed.notify_all()
         self._wake()
 
-    def wait_for_start(self, wait_s: float) -> wire.Start:
+    def wait_for_start(self, wait_s: float, key: str) -> wire.Start:
         """The word of the label holder, which is at the other end and may itself still wait for somebody."""
         with self._changed:
-            self._wait(lambda: self.start is not None, f"{self.peer} to start the run", wait_s + START_MARGIN_S)
+            what = f"{self.peer} to start the run"
+            self._wait(lambda: self.start is not None, what, wait_s, key=key, margin_s=START_MARGIN_S)
             if self.start is None:
                 raise ProtocolError("no start", where=f"the link from {self.peer}")
             return self.start
@@ -209,8 +210,19 @@ class Link:
         with self._changed:
             self._wait(lambda: not self._outgoing, f"{self.peer} to use what was sent to it")
 
-    def _wait(self, ready: Callable[[], bool], what: str, seconds: float | None = None) -> None:
-        """Until `ready`; raises when the link has failed, the peer has ended, or one of the deadlines has passed."""
+    def _wait(
+        self,
+        ready: Callable[[], bool],
+        what: str,
+        seconds: float | None = None,
+        *,
+        key: str = "message_s",
+        margin_s: float = 0.0,
+    ) -> None:
+        """Until `ready`; raises when the link has failed, the peer has ended, or one of the deadlines has passed.
+
+        `key`: where the federation file says how long (`seconds`, and `margin_s` more).
+        """
         began, seconds = time.monotonic(), self._patience.message_s if seconds is None else seconds
         while not ready():
             if self._alarm.failure is not None:
@@ -225,10 +237,10 @@ class Link:
                     where=f"party {self.me}",
                     hint=f"see whether {self.peer} still runs, and the network between the two",
                 )
-            if self.lost_at is None and now - began > seconds:
+            if self.lost_at is None and now - began > seconds + margin_s:
                 raise DeadlinePassed(
                     f"waited too long for {what}",
-                    expected=f"within {seconds:g} s (message_s in the federation file)",
+                    expected=f"within {seconds:g} s ({key} in the federation file)",
                     where=f"party {self.me}",
                     hint=f"see the log of {self.peer}",
                 )

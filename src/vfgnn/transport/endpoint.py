@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from cryptography import x509
 from websockets.asyncio.client import connect
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection
@@ -34,6 +35,7 @@ from vfgnn.shown import shown
 from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.connection import FAILED, brief
 from vfgnn.transport.gate import Gate
+from vfgnn.transport.revocation import RevocationList
 from vfgnn.version import __version__
 
 OPEN_S = 10.0  # for a TCP connection, a handshake, a hello
@@ -111,7 +113,26 @@ class Endpoint:
             )
         self._log_keys = {peer: derive_key(self.secret, "log key", self.me, peer) for peer in self.file.parties}
         self.trust = tls.Trust.of(self.file)
+        self._revoked = RevocationList.of(self.party.revocation_list, self.file.certificate_authority)
+        self._refuse_own_revoked()
         tls.context(self.party, self.trust, listens=False, on_fault=lambda *_: None)  # key and certificate can be used
+
+    def _refuse_own_revoked(self) -> None:
+        if self._revoked is not None:
+            try:
+                self._revoked.refuse_revoked(certificates.load(self.party.certificate))
+            except PeerRefused as revoked:
+                raise ConfigError(revoked.what, expected=revoked.expected, got=revoked.got, hint=revoked.hint) from None
+
+    def _refuse_revoked(self, connection: Connection) -> None:
+        """A list that cannot be used keeps peers out until it is mended: they try again."""
+        der = _peer_certificate(connection)
+        if self._revoked is None or der is None:
+            return
+        try:
+            self._revoked.refuse_revoked(x509.load_der_x509_certificate(der))
+        except ConfigError as error:
+            raise NotThere(f"{self.me} lets nobody in: {error.what}", got=error.got, where=error.where) from None
 
     def dials(self, peer: str) -> bool:
         """Whether this party dials `peer`, or waits for its call: the one with an address is dialled."""
@@ -182,6 +203,7 @@ class Endpoint:
 
     def _identify(self, connection: Connection) -> str:
         """Who called, by its certificate."""
+        self._refuse_revoked(connection)
         name = self.trust.who(_peer_certificate(connection))
         if name is None or name == self.me:
             raise PeerRefused(
@@ -219,6 +241,11 @@ class Endpoint:
             if isinstance(error, InvalidHandshake) and not _may_pass(error):
                 raise PeerRefused(f"what answers for {peer} is no vfgnn party", got=got, where=where) from None
             raise NotThere(f"{peer} does not answer", got=got, where=where) from None
+        try:
+            self._refuse_revoked(connection)
+        except VfgnnError as error:
+            await connection.close(LATER if isinstance(error, NotThere) else FAILED, brief(error))
+            raise
         found = self.trust.who(_peer_certificate(connection))
         if found != peer:
             await connection.close(FAILED, f"{self.me} dialled {peer} here and reached {found}"[:120])

@@ -65,7 +65,7 @@ class Network:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live(sock)), name="network", daemon=True)
         self._thread.start()
         self._wait_for_peers(wait_s, key)
-        start = self._decide() if self._leader is None else self._leader.wait_for_start(wait_s)
+        start = self._decide() if self._leader is None else self._leader.wait_for_start(wait_s, key)
         if start.protocol not in self._endpoint.protocols:
             raise PeerRefused(
                 "the label holder names a version that this party does not speak",
