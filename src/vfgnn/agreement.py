@@ -96,6 +96,20 @@ class Agreement(Public):
         return tuple(holder.name for holder in self.holders if holder.edges or (alone and holder.features))
 
     @property
+    def exposed_publishers(self) -> tuple[str, ...]:
+        """Whose published rows the label holder can rebuild from z_L and its own rows (audit/rows_from_hidden.py).
+
+        Without a hidden layer z_L is the combined row. `concat` shows every row, and what an `own` combine shows is
+        not known; the others show a single unknown row, or of several the sum. With noise on rows, what is rebuilt is
+        the noised row, which the ledger has charged already: post-processing.
+        """
+        settings = self.settings
+        others = tuple(name for name in self.publishers if name != self.label_holder)
+        hidden = settings.hidden_layers > 0 or settings.privacy.row_epsilon is not None
+        summed = settings.combine not in ("concat", "own") and len(others) > 1
+        return () if hidden or summed else others
+
+    @property
     def row_readers(self) -> tuple[str, ...]:
         """Who hears from the label holder which rows train and which validate (`publish = "needed"`)."""
         return tuple(name for name in (SERVER, *self.publishers) if name != self.label_holder)

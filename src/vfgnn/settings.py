@@ -106,6 +106,7 @@ class Settings(Public):
     combine: Combine = "mean"
     confidence_degree: Annotated[int, Field(ge=1)] = 8  # D: degrees from here on count as full confidence
     hidden_layers: Annotated[int, Field(ge=0, le=16)] = 1
+    accept_row_leak: bool = False  # all parties know that the label holder can rebuild rows (model/leak_meter.py)
     dropout: Fraction = 0.5
     # training
     learning_rate: Positive = 0.01  # Adam, each party for the weights that it holds alone

@@ -38,6 +38,7 @@ def settings_for(**changes):
         "joint_learning_rate": 0.5,
         "joint_weight_decay": 0.001,
         "accept_h0_leak": True,
+        "accept_row_leak": True,
     }
     return make_settings({**values, **changes}, where="test")
 

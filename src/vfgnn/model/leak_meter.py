@@ -1,8 +1,11 @@
-"""How much of a holder's features the reveals of h0 give to the other holders with edges (docs/protocol.md, 5).
+"""What the parties must have accepted before a run may give it away: features by h0, published rows by z_L.
+
+How much of a holder's features the reveals of h0 give to the other holders with edges (docs/protocol.md, 5).
 
 Every reveal of h0 = X W shows d more linear combinations of the columns of X. After R + 1 reveals they span at most
 (R + 1) d dimensions; when that reaches the rank of X_j, the others may hold the whole column space of X_j. This is a
 property of the paper's protocol, not of its implementation. Each holder meters its own features; nothing leaves.
+Whose published rows z_L gives to the label holder follows from public numbers alone (`Agreement.exposed_publishers`).
 """
 
 from dataclasses import dataclass
@@ -71,3 +74,16 @@ def refuse_leak(agreement: Agreement, holder: str, x: torch.Tensor) -> None:
             got=planned.explain(),
             hint="lower joint_layer_epochs or dim, use initial_embedding = individual, or set accept_h0_leak = true",
         )
+
+
+def refuse_row_leak(agreement: Agreement) -> None:
+    """Refuse a run whose z_L would let the label holder rebuild others' rows, unless all parties accepted that."""
+    exposed, settings = agreement.exposed_publishers, agreement.settings
+    if not exposed or settings.accept_row_leak:
+        return
+    raise PolicyRefused(
+        f"{agreement.label_holder} could rebuild the published rows of {', '.join(exposed)} from z_L",
+        expected="a hidden layer between the published rows and the label holder",
+        got=f"hidden_layers = 0, combine = {settings.combine}, {len(agreement.publishers)} holder(s) that publish",
+        hint="set hidden_layers = 1, noise the rows (row_epsilon), or set accept_row_leak = true",
+    )

@@ -209,6 +209,7 @@ COMMENTS = {
     "keep_local_neighbours": "nodes that only one holder has stay in its own graph (individual mode)",
     "[settings]": "what is trained, and how: src/vfgnn/settings.py tells all of them",
     "initial_embedding": "individual: each holder embeds its own columns; collaborative: h0 = X W under secret sharing",
+    "hidden_layers": "without any (0) the label holder may rebuild others' rows: all must accept_row_leak",
     "joint_layer_epochs": "collaborative: epochs that train W; each shows the holders d more combinations of X",
     "class_weights": "balanced: a rare class counts as much as a frequent one",
     "select_by": "which epoch is the best one, on validation nodes",

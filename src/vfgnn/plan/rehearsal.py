@@ -90,7 +90,7 @@ def rehearse(
     parties = build(
         [holdings[i] for i in order],
         _made_up_labels(nodes, agreement.classes, train_rows, val_rows),
-        settings.model_copy(update={"accept_h0_leak": True}),
+        settings.model_copy(update={"accept_h0_leak": True, "accept_row_leak": True}),
         seed=0,
         on_epoch=tick,
         network=network,

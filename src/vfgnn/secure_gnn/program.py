@@ -63,6 +63,11 @@ class ServerlessAgreement(Agreement):
         return (DEALER, *self.holder_names)
 
     @property
+    def exposed_publishers(self) -> tuple[str, ...]:
+        """Nobody: rows and z_L stay shared, and the label holder sees logits."""
+        return ()
+
+    @property
     def row_readers(self) -> tuple[str, ...]:
         """The other holders."""
         return tuple(name for name in self.holder_names if name != self.label_holder)

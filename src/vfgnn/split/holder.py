@@ -20,7 +20,7 @@ from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, confidence_weight
 from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.model.leak_meter import refuse_leak
+from vfgnn.model.leak_meter import refuse_leak, refuse_row_leak
 from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
 from vfgnn.privacy import input_perturbation
 from vfgnn.privacy.ledger import Ledger
@@ -45,6 +45,7 @@ class Holder(Listener):
 
     def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
         holding, seed, mechanism = own.holding, own.seed, own.mechanism
+        refuse_row_leak(agreement)
         self.agreement, self.channel = agreement, channel
         self.rows = Rows.all(agreement.nodes)
         self._device = own.device
