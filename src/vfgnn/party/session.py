@@ -5,7 +5,7 @@ whom is in the program.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from vfgnn import logs
@@ -18,7 +18,9 @@ from vfgnn.transport.connection import Capacity
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
+from vfgnn.writing import patient
 
+DISK_SHARE = 0.5  # of message_s: before the others stop waiting for a message, this party has left in order
 AnyProgram = Program[Any]  # whatever its moments are
 
 
@@ -76,6 +78,11 @@ def capacities(me: str, programs: Iterable[AnyProgram]) -> dict[str, Capacity]:
                 max(known.window, window), max(known.max_bytes, use.largest), known.kinds | frozenset(received)
             )
     return found
+
+
+def disk_patience(file: FederationFile) -> AbstractContextManager[None]:
+    """Inside, what this party cannot write is tried again for as long as the others wait for it in any case."""
+    return patient(DISK_SHARE * file.patience.message_s, logs.event)
 
 
 def refuse_unusable_key(file: FederationFile, party: PartyFile) -> None:
