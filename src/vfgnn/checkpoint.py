@@ -20,7 +20,7 @@ import torch
 from vfgnn.agreement import Agreement
 from vfgnn.errors import CheckpointRefused
 from vfgnn.tensor_file import read_tensors, write_tensors
-from vfgnn.writing import make_folder, tidy
+from vfgnn.writing import make_folder, remove, tidy
 
 State = dict[str, torch.Tensor]
 KEPT = 2  # in memory, and of the scheduled ones on disk: parties are never further apart than one of them
@@ -89,7 +89,10 @@ def _field(hint: object, name: str, state: Mapping[str, torch.Tensor]) -> object
         if kinds == [hint]:
             raise CheckpointRefused("a checkpoint that lacks something", expected=name, hint=HINT)
         return None
-    return state[name] if kind is torch.Tensor else kind(state[name].item())  # type: ignore[operator]
+    try:
+        return state[name] if kind is torch.Tensor else kind(state[name].item())  # type: ignore[operator]
+    except (RuntimeError, ValueError, OverflowError):  # not one number
+        raise CheckpointRefused("a checkpoint with something else in it", expected=name, hint=HINT) from None
 
 
 def scattered(by_node: torch.Tensor, places: torch.Tensor, nodes: int) -> torch.Tensor:
@@ -141,7 +144,7 @@ class Checkpoints:
         in_schedule = [path for path in files if _step(path) in self.scheduled]
         others = [path for path in files if path not in in_schedule]
         for old in [*in_schedule[:-KEPT], *others[:-1]]:
-            old.unlink()
+            remove(old)
         return step
 
     def load(self, step: int) -> State:
@@ -157,7 +160,7 @@ class Checkpoints:
         self._memory = {kept: state for kept, state in self._memory.items() if kept <= keeps}
         for path in list(self._files()):
             if _step(path) > keeps:
-                path.unlink()
+                remove(path)
 
     def _about(self, step: int) -> dict[str, object]:
         return {

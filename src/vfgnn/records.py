@@ -5,19 +5,54 @@ Counts and names only; no payload is ever kept.
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line reads this before it needs torch
     import torch
 
+from vfgnn.errors import DataError
 from vfgnn.writing import write_whole
 
 
 def write_json(path: Path, content: object, *, for_others: bool = False) -> None:
     """A file that is whole or not there."""
     write_whole(path, json.dumps(content, indent=2) + "\n", for_others=for_others)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever a record lacks, or has of another kind, is refused with the name of its file."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError("a record cannot be read", got=error.strerror, where=str(path)) from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        got = f"no {error}" if isinstance(error, KeyError) else "something of another kind"
+        hint = "restore the file, or run again"
+        raise DataError("a record is not as it was written", got=got, where=str(path), hint=hint) from None
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 (whoever asks knows what should be there, and looks in `reading`)
+    """The content of a record."""
+    with reading(path):
+        return json.loads(path.read_text())
+
+
+def read_lines(path: Path) -> list[Any]:
+    """The content of a record that only grows; half a line at its end was cut by a kill."""
+    with reading(path):
+        return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def a_number(value: object) -> float:
+    """Of a record."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    return value
 
 
 @dataclass

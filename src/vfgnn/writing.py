@@ -142,6 +142,11 @@ def _make_folders(path: Path, *, for_others: bool = False) -> None:
         path.mkdir(mode=0o777 if for_others else FOLDER, exist_ok=True)
 
 
+def remove(path: Path) -> None:
+    """A file that may be gone already."""
+    insist(path, lambda: path.unlink(missing_ok=True), doing="removed")
+
+
 def move(path: Path, to: Path) -> None:
     """Rename a file or folder."""
     insist(path, lambda: path.rename(to), doing="moved")
@@ -164,11 +169,11 @@ def remove_unfinished(folder: Path, name: str | None = None) -> None:
     if name is None:
         left += folder.glob(".tmp" + "[0-9A-Za-z]" * 6)  # by safetensors, which wrote our files before
     for half in left:
-        half.unlink(missing_ok=True)
+        remove(half)
 
 
 def _narrow(path: Path) -> None:
-    with suppress(PermissionError, FileNotFoundError, NotImplementedError):  # somebody else's, or gone: left alone
+    with suppress(OSError):  # somebody else's, or gone: left alone
         mode = path.lstat().st_mode
         if mode & OTHERS and not stat.S_ISLNK(mode):
             path.chmod(stat.S_IMODE(mode) & ~OTHERS)
@@ -227,11 +232,12 @@ def insist(path: Path, attempt: Callable[[], Made], *, doing: str = "written") -
             if told and patience is not None:
                 patience.tell("the disk works again", where=str(path), after_s=round(time.monotonic() - began, 1))
             return made
-        if patience is None or time.monotonic() - began >= patience.seconds:
+        left = 0.0 if patience is None else began + patience.seconds - time.monotonic()
+        if patience is None or left <= 0:
             raise DiskError.of(path, fault, doing) from None
         if not told:
             told = True
             reason, for_s = os.strerror(fault.errno or 0), patience.seconds
             patience.tell("the disk fails: tried again", where=str(path), reason=reason, for_s=for_s)
-        time.sleep(pause)
+        time.sleep(min(pause, left))
         pause = min(2 * pause, LAST_PAUSE_S)

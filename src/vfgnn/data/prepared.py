@@ -17,6 +17,7 @@ from vfgnn.tensor_file import read_tensors, write_tensors
 from vfgnn.writing import remove_unfinished
 
 Checked = TypeVar("Checked")
+MAX_CLASSES = 2**31
 
 
 def save_holding(path: Path, holding: Holding) -> None:
@@ -58,7 +59,7 @@ def load_labels(path: Path) -> Labels:
             got = f"{str(numbers.dtype).removeprefix('torch.')} {list(numbers.shape)}"
             raise DataError(f"{name} cannot be used", expected="int64, one dimension", got=got, where=str(path))
     classes = about.get("classes")
-    if not isinstance(classes, int):
+    if not isinstance(classes, int) or not 0 < classes <= MAX_CLASSES:
         raise DataError("the labels file does not say how many classes there are", where=str(path))
     return _named(path, lambda: Labels(y=y, train=train, val=val, test=test, classes=classes))
 

@@ -25,7 +25,7 @@ from vfgnn.party.own_code import OwnCode
 from vfgnn.records import Outcome, Traffic
 from vfgnn.settings import Settings
 from vfgnn.transport import certificates
-from vfgnn.writing import make_folder, write_whole
+from vfgnn.writing import insist, make_folder, write_whole
 
 MARKER = "federation.toml"
 PORTS = range(20_000, 32_000)  # below the ports of outgoing connections on Linux
@@ -179,5 +179,5 @@ def fresh_folder(folder: Path) -> Path:
                 got=str(folder),
                 hint="name another with --folder",
             )
-        shutil.rmtree(folder)
+        insist(folder, lambda: shutil.rmtree(folder), doing="removed")
     return make_folder(folder)

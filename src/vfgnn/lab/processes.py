@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
@@ -179,7 +180,10 @@ class LocalProcesses:
                     if not line.endswith(b"\n"):
                         break
                     offset += len(line)
-                    _follow(progress, json.loads(line))
+                    with suppress(
+                        ValueError, KeyError, TypeError, RecursionError
+                    ):  # a line that is no event tells nothing
+                        _follow(progress, json.loads(line))
                 self._read[name] = file, offset
 
 
@@ -190,5 +194,5 @@ def _follow(progress: Progress, event: dict[str, object]) -> None:
         progress.blames = str(event["peer"])
     if name == Event.EPOCH:
         for key in ("epoch", "of", "sent", "received", "loss", "val_accuracy"):
-            if event.get(key) is not None:
+            if isinstance(event.get(key), (int, float)):
                 setattr(progress, key, event[key])

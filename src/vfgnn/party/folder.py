@@ -18,12 +18,21 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from vfgnn.errors import CheckpointRefused
+from vfgnn.errors import CheckpointRefused, DataError
 from vfgnn.files import FederationFile
 from vfgnn.locks import lock
 from vfgnn.logs import Event
 from vfgnn.message_log import read_entries
-from vfgnn.records import EpochMetrics, Outcome, Traffic, write_json
+from vfgnn.records import (
+    EpochMetrics,
+    Outcome,
+    Traffic,
+    a_number,
+    read_json,
+    read_lines,
+    reading,
+    write_json,
+)
 from vfgnn.version import __version__
 from vfgnn.writing import Lines, make_folder, move, tidy, write_whole
 
@@ -61,7 +70,7 @@ class RunFolder:
         _put_aside(path, even_unfinished=fresh)
         make_folder(path)
         tidy(path)
-        self._about |= _read_about(path)
+        self._about |= read_about(path)
 
     @property
     def log(self) -> Path:
@@ -88,10 +97,10 @@ class RunFolder:
         self._began = time.perf_counter()
         metrics = self.path / "metrics.jsonl"
         if metrics.is_file():
-            whole = [line for line in metrics.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            kept = [line for line in whole if json.loads(line)["epoch"] < step]
-            write_whole(metrics, "".join(kept))
-            self._began -= json.loads(kept[-1])["at_s"] if kept else 0.0  # the clock of the run goes on
+            with reading(metrics):
+                kept = [line for line in read_lines(metrics) if a_number(line["epoch"]) < step]
+                self._began -= a_number(kept[-1]["at_s"]) if kept else 0.0  # the clock of the run goes on
+            write_whole(metrics, "".join(f"{json.dumps(line)}\n" for line in kept))
         self._about = {
             "party": self._party,
             "run": run,
@@ -157,35 +166,54 @@ def peak_bytes() -> int:
 
 def read_peak_bytes(path: Path) -> int:
     """The most memory that a finished run took at this party."""
-    return int(json.loads((path / "run.json").read_text())["peak_bytes"])
+    with reading(path / "run.json"):
+        return int(a_number(read_json(path / "run.json")["peak_bytes"]))
 
 
 def read_outcome(path: Path) -> Outcome:
     """What the label holder's run folder says of a finished run."""
-    about = json.loads((path / "run.json").read_text())
-    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
-    history = tuple(EpochMetrics(line["epoch"], line["loss"], line["val_accuracy"]) for line in lines)
-    return Outcome(**about["outcome"], history=history)
+    about, lines = read_json(path / "run.json"), read_lines(path / "metrics.jsonl")
+    with reading(path / "metrics.jsonl"):
+        history = tuple(
+            EpochMetrics(int(a_number(line["epoch"])), _maybe(line["loss"]), _maybe(line["val_accuracy"]))
+            for line in lines
+        )
+    with reading(path / "run.json"):
+        found = about["outcome"]
+        return Outcome(
+            best_epoch=int(a_number(found["best_epoch"])),
+            val_accuracy=a_number(found["val_accuracy"]),
+            test_accuracy=a_number(found["test_accuracy"]),
+            history=history,
+            scores={str(name): a_number(value) for name, value in found["scores"].items()},
+        )
+
+
+def _maybe(value: object) -> float | None:
+    return None if value is None else a_number(value)
 
 
 def read_ticks(path: Path) -> list[float]:
     """The seconds at which the label holder ended each epoch."""
-    return [json.loads(line)["at_s"] for line in (path / "metrics.jsonl").read_text().splitlines()]
+    with reading(path / "metrics.jsonl"):
+        return [a_number(line["at_s"]) for line in read_lines(path / "metrics.jsonl")]
 
 
 def read_cpu_seconds(path: Path) -> list[float]:
     """The processor time that this party's process had used at the end of each epoch."""
-    events = [json.loads(line) for line in (path / "log.jsonl").read_text().splitlines()]
-    return [event["cpu_s"] for event in events if event["event"] == Event.EPOCH]
+    with reading(path / "log.jsonl"):
+        return [a_number(line["cpu_s"]) for line in read_lines(path / "log.jsonl") if line["event"] == Event.EPOCH]
 
 
 def read_traffic(path: Path, party: str) -> Traffic:
     """What `party` sent, by its own record."""
-    traffic = Traffic()
-    for line in json.loads((path / "traffic.json").read_text()):
-        if line["sender"] == party:
-            link = traffic.links[line["phase"], line["sender"], line["receiver"]]
-            link.messages, link.bytes, link.waited_s = line["messages"], line["bytes"], line["waited_s"]
+    traffic, record = Traffic(), path / "traffic.json"
+    with reading(record):
+        for line in read_json(record):
+            if line["sender"] == party:
+                link = traffic.links[str(line["phase"]), party, str(line["receiver"])]
+                link.messages, link.bytes = int(a_number(line["messages"])), int(a_number(line["bytes"]))
+                link.waited_s = a_number(line["waited_s"])
     return traffic
 
 
@@ -202,15 +230,17 @@ def _all_starts(log: Path, of_this_process: Traffic) -> Traffic:
 
 def _put_aside(path: Path, *, even_unfinished: bool) -> None:
     """The records of a finished run are kept, under its name; an unfinished one goes on."""
-    found = _read_about(path)
+    found = read_about(path)
     if path.is_dir() and (even_unfinished or found.get("state") == RunState.FINISHED):
-        name = found.get("run") or datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        name = str(found.get("run") or "")
+        name = name if name.isalnum() else datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         move(path, path.with_name(f"{path.name}-{name}"))
 
 
-def _read_about(path: Path) -> dict[str, object]:
+def read_about(path: Path) -> dict[str, object]:
+    """What run.json says; nothing if there is none, or one that cannot be read."""
     try:
-        found: dict[str, object] = json.loads((path / "run.json").read_text())
-    except (OSError, ValueError):
+        found = read_json(path / "run.json")
+    except DataError:
         return {}
-    return found
+    return found if isinstance(found, dict) else {}

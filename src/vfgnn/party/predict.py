@@ -16,7 +16,7 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.party.own_data import columns_of
 from vfgnn.party.programs import of_model
-from vfgnn.party.session import NetworkSession
+from vfgnn.party.session import NetworkSession, disk_patience
 from vfgnn.party.train import seal
 from vfgnn.party.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
 from vfgnn.writing import remove_unfinished, write_whole
@@ -51,7 +51,7 @@ class Predictor:
         endpoint = model.endpoint("predict --new-nodes" if self.new_nodes else "predict")
         session = NetworkSession(endpoint, of_model(self.file), log=log)
         session.resize([])  # a pass makes room when it knows for how many nodes
-        with session.met(wait_s=self.file.patience.start_s) as start:
+        with session.met(wait_s=self.file.patience.start_s) as start, disk_patience(self.file):
             model.refuse_other(start)
             return model.ask(session, trained, run=start.start, new_nodes=self.new_nodes)
 

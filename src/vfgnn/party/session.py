@@ -5,7 +5,7 @@ whom is in the program.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from vfgnn import logs
@@ -18,7 +18,9 @@ from vfgnn.transport.connection import Budget, Capacity
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
+from vfgnn.writing import patient
 
+DISK_SHARE = 0.5  # of message_s: before the others stop waiting for a message, this party has left in order
 AnyProgram = Program[Any]  # whatever its moments are
 
 
@@ -80,6 +82,11 @@ def capacities(me: str, programs: Iterable[AnyProgram]) -> dict[str, Capacity]:
 def _budget(used: Mapping[tuple[str, str], LinkUse], sender: str, receiver: str) -> Budget:
     use, steps = used.get((sender, receiver), LinkUse()), 1 if DEALER in (sender, receiver) else 2
     return Budget(steps * use.messages, steps * use.bytes, use.kinds)
+
+
+def disk_patience(file: FederationFile) -> AbstractContextManager[None]:
+    """Inside, what this party cannot write is tried again for as long as the others wait for it in any case."""
+    return patient(DISK_SHARE * file.patience.message_s, logs.event)
 
 
 def refuse_unusable_key(file: FederationFile, party: PartyFile) -> None:

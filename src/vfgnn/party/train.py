@@ -18,7 +18,7 @@ import torch
 from vfgnn import logs
 from vfgnn.agreement import Agreement
 from vfgnn.checkpoint import Checkpoints
-from vfgnn.errors import ChannelClosed, CheckpointRefused, PeerRestarted, VfgnnError
+from vfgnn.errors import ChannelClosed, CheckpointRefused, DiskError, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.logs import Event
 from vfgnn.message_log import MessageLog
@@ -27,7 +27,7 @@ from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
-from vfgnn.party.session import NetworkSession, Session, refuse_unusable_key
+from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
 from vfgnn.program import Follower, Watch, carry_out, leaving
 from vfgnn.records import Outcome, Traffic
 from vfgnn.split.program import training
@@ -84,12 +84,23 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             yield run
         except BaseException as error:
             reason = str(error) if isinstance(error, VfgnnError) else brief(error)
-            folder.end(run.traffic, revealed=run.revealed, outcome=None, error=reason)
+            with told_if_lost():
+                folder.end(run.traffic, revealed=run.revealed, outcome=None, error=reason)
             logs.event(Event.RUN_FAILED, reason=brief(error))
             raise
-        run.write_down()
+        with disk_patience(file):
+            run.write_down()
     finally:
         os.close(held)
+
+
+@contextmanager
+def told_if_lost() -> Iterator[None]:
+    """For what is written because something else has failed: that is what is raised, whatever the disk does."""
+    try:
+        yield
+    except DiskError as error:
+        logs.event("not written", reason=error.what, where=error.where)
 
 
 @dataclass(repr=False)
@@ -142,7 +153,12 @@ class OwnRun:
         if self.file.alignment is not None:
             session.resize(programs.of_alignment(self.file))  # until the number of nodes is known
         # Twice: written before the others hear of a failure, and also where the parties never met again.
-        with self._kept_on_failure(), session.met(wait_s=wait_s, key=key) as start, self._kept_on_failure():
+        with (
+            self._kept_on_failure(),
+            session.met(wait_s=wait_s, key=key) as start,
+            self._kept_on_failure(),
+            disk_patience(self.file),
+        ):
             role = self._role(start, session)
             try:
                 yield start, role
@@ -158,7 +174,8 @@ class OwnRun:
         except PeerRestarted:
             raise
         except BaseException:
-            self.kept.write()
+            with told_if_lost():
+                self.kept.write()
             raise
 
     def leave(self, role: AnyRole) -> None:

@@ -8,7 +8,6 @@ New nodes: ids that came after training are aligned with the others' and predict
 them to their tables; what was there stays where it was (split/new_nodes.py).
 """
 
-import json
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ from vfgnn.checkpoint import Checkpoints, RoleState, copied
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning
-from vfgnn.party.folder import RunState, hold
+from vfgnn.party.folder import RunState, hold, read_about
 from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.party.programs import of_alignment, of_pass
 from vfgnn.party.released import Released
@@ -218,10 +217,7 @@ def new_folder(run_folder: Path, kind: str) -> Path:
 
 
 def _refuse_unfinished(party: PartyFile, kept: Checkpoints, end: int) -> None:
-    try:
-        state = json.loads((party.run_folder / "run.json").read_text()).get("state")
-    except (OSError, ValueError):
-        state = None
+    state = read_about(party.run_folder).get("state")
     if end not in kept.steps or state != RunState.FINISHED:
         raise CheckpointRefused(
             f"{party.name} has no trained model",

@@ -20,14 +20,14 @@ import torch
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 
-from vfgnn.errors import ChannelClosed, DeadlinePassed, PeerFailed, PeerRestarted, ProtocolError, VfgnnError
+from vfgnn.errors import ChannelClosed, DeadlinePassed, DiskError, PeerFailed, PeerRestarted, ProtocolError, VfgnnError
 from vfgnn.files import Patience
 from vfgnn.messages import Declared, Kind
 from vfgnn.transport import wire
 
 ENDED, LEFT, FAILED, RESTARTED = 1000, 1001, 1008, 1012
-"""WebSocket close codes: all messages were used; this party was stopped by its operator, and may come back; it gave up,
-and says why; somebody was started anew."""
+"""WebSocket close codes: all messages were used; this party was stopped, by its operator or by its disk, and may come
+back; it gave up, and says why; somebody was started anew."""
 START_MARGIN_S = 5.0  # the label holder began to wait a little later
 CANCEL_S = 0.2  # after which a task is cancelled once more
 POLL_S = 0.5  # waits are cut into pieces so that Ctrl-C gets through
@@ -468,7 +468,7 @@ def goodbye_code(error: BaseException) -> int:
     """How a party that could not finish says goodbye."""
     if isinstance(error, PeerRestarted):
         return RESTARTED
-    return LEFT if isinstance(error, (KeyboardInterrupt, SystemExit)) else FAILED
+    return LEFT if isinstance(error, (KeyboardInterrupt, SystemExit, DiskError)) else FAILED
 
 
 def brief(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from vfgnn.errors import ChannelClosed, ConfigError, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.party.programs import of_model
-from vfgnn.party.session import NetworkSession
+from vfgnn.party.session import NetworkSession, disk_patience
 from vfgnn.party.train import seal
 from vfgnn.party.trained import SERVING, TrainedParty, new_folder
 from vfgnn.program import Follower, calling, carry_out
@@ -61,8 +61,10 @@ class ServingParty:
                 gc.collect()
                 time.sleep(pause)
         finally:
-            seal(self._log, self.party)
-            self.model.close()
+            try:
+                seal(self._log, self.party)
+            finally:
+                self.model.close()
 
     def _until_interrupted(self) -> float:
         """Stay connected for as long as that goes well; how long to wait before the parties meet again."""
@@ -84,7 +86,7 @@ class ServingParty:
         session = NetworkSession(endpoint, of_model(self.file), log=self._log)
         session.resize([calling(self.agreement.parties, self.agreement.label_holder)])
         self._meeting(session.network)
-        with session.met(wait_s=math.inf) as start:
+        with session.met(wait_s=math.inf) as start, disk_patience(self.file):
             self.model.refuse_other(start)
             self._began = True
             logs.event("all have met", run=start.run)
