@@ -19,7 +19,7 @@ from vfgnn.files import Patience, load_party, to_toml
 from vfgnn.lab.local_files import write_federation
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.lab.scenario import Scenario
-from vfgnn.plan.plan import make_plan
+from vfgnn.plan.plan import Expected, make_plan
 from vfgnn.split.program import training
 
 MBIT, MS, EPOCHS = 100, 50, 12
@@ -98,11 +98,9 @@ def test_separate_hosts_take_as_long_as_the_plan_says(tmp_path):
         own = load_party(local.party_toml(name)).model_dump(mode="json", exclude_none=True)
         local.party_toml(name).write_text(to_toml({**own, "listen": "127.0.0.1:7444"}))
     predicted = make_plan(
-        local.file.agreement,
+        Expected(local.file.agreement, len(scenario.labels.train), len(scenario.labels.val)),
         bandwidth_mbit_s=MBIT,
         latency_ms=MS,
-        train_rows=len(scenario.labels.train),
-        val_rows=len(scenario.labels.val),
     )
     with (
         hosts(names) as spaces,

@@ -52,6 +52,10 @@ def plan(
     party: Party,
     bandwidth: Annotated[float, typer.Option(help="Mbit/s of each party's line.", min=0.001)] = 100,
     latency: Annotated[float, typer.Option(help="Milliseconds one way.", min=0)] = 20,
+    cores: Annotated[
+        int | None, typer.Option(help="Of the one machine that all parties share; else each has its own.", min=1)
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(help="Nodes that the holders share, where they bring tables.")] = None,
     json: options.Json = None,
 ) -> None:
     """Tell what a run will cost: bytes, rounds, seconds per epoch, memory per party, privacy.
@@ -66,17 +70,15 @@ def plan(
 
     from vfgnn.files import load_federation, load_party
     from vfgnn.party.own_data import load_data
-    from vfgnn.plan.plan import make_plan, row_counts
+    from vfgnn.plan.plan import expect, make_plan
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
     from vfgnn.split.steps import trained_epochs
 
     file, own = load_federation(federation), load_party(party)
-    data = load_data(file, own)
-    # How many nodes are common is not known yet: not more than this holder has.
-    agreed = file.agreement_over(None if data.tables is None else len(data.tables.nodes.ids))
-    train, val = row_counts(agreed, data)
-    made = make_plan(agreed, bandwidth_mbit_s=bandwidth, latency_ms=latency, train_rows=train, val_rows=val)
+    expected = expect(file, load_data(file, own), nodes=nodes)
+    agreed = expected.agreement
+    made = make_plan(expected, bandwidth_mbit_s=bandwidth, latency_ms=latency, shared_cores=cores)
     console, epochs = Console(), trained_epochs(agreed)
     show_plan(console, made, epochs, min(epochs, file.settings.trained_joint_epochs))
     show_privacy(console, statement(agreed), "differential privacy, at most")

@@ -1,6 +1,7 @@
 """What a run will cost, before anything is sent: bytes, rounds, seconds per epoch and memory per party.
 
-Bytes and memory follow from the program (sizes.py), seconds come from a rehearsal (rehearsal.py).
+Bytes and memory follow from the program (sizes.py), seconds come from a rehearsal (rehearsal.py). Where a party does
+not know how many nodes or rows there will be, it takes the most that there can be, and says so.
 """
 
 from collections.abc import Sequence
@@ -8,12 +9,27 @@ from dataclasses import dataclass
 from statistics import median
 
 from vfgnn.agreement import Agreement
+from vfgnn.errors import ConfigError
+from vfgnn.files import FederationFile
 from vfgnn.party.own_data import OwnData
-from vfgnn.plan.rehearsal import TIMED, WARM_UP, PaperNetwork, rehearse
+from vfgnn.plan.rehearsal import TIMED, WARM_UP, PaperNetwork, Tick, rehearse
 from vfgnn.plan.sizes import memory, sizes
 from vfgnn.split.program import training
 
-MAX_ENTRIES = 2 * 10**8  # of made-up features; larger federations are rehearsed at a smaller number of nodes
+MAX_ENTRIES = 2 * 10**7
+"""Of all matrices of a rehearsal: larger federations are rehearsed over fewer nodes, and times are scaled."""
+DEALERS_PART = 0.5
+"""Of all work in the background: the dealer multiplies once more whatever the holders do (CiteSeer: 0.47)."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a party knows of a run's sizes beforehand; `assumed` says where it took the most that there can be."""
+
+    agreement: Agreement
+    train_rows: int
+    val_rows: int
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -22,6 +38,9 @@ class Plan:
 
     bandwidth_mbit_s: float
     latency_ms: float
+    shared_cores: int | None  # None: every party has a machine of its own
+    nodes: int
+    assumed: tuple[str, ...]
     bytes_setup: int
     bytes_per_epoch: int
     bytes_per_frozen_epoch: int
@@ -34,40 +53,76 @@ class Plan:
 
 
 def make_plan(
-    agreement: Agreement, *, bandwidth_mbit_s: float, latency_ms: float, train_rows: int, val_rows: int
+    expected: Expected, *, bandwidth_mbit_s: float, latency_ms: float, shared_cores: int | None = None
 ) -> Plan:
-    """Predict the cost of a run; row counts matter when only needed rows are published."""
-    columns = sum(holder.features for holder in agreement.holders)
-    nodes = min(agreement.nodes, max(1000, MAX_ENTRIES // max(columns, 1)))
+    """Predict the cost of a run. `shared_cores`: of the one machine that all parties run on."""
+    agreement = expected.agreement
+    nodes = rehearsed_nodes(agreement)
     scale = agreement.nodes / nodes
     network = PaperNetwork(bits_per_s=bandwidth_mbit_s * 1e6, latency_s=latency_ms / 1e3, scale=scale)
-    ticks, rounds = rehearse(agreement, network, nodes, train_rows=train_rows, val_rows=val_rows)
-    trained, frozen = _between(ticks[: WARM_UP + TIMED]), _between(ticks[WARM_UP + TIMED :])
-    size = sizes(training(agreement), agreement, train_rows, val_rows)
+    train_rows, val_rows = (round(rows / scale) for rows in (expected.train_rows, expected.val_rows))
+    ticks = rehearse(agreement, network, nodes, train_rows=train_rows, val_rows=val_rows)
+    trained = _seconds(ticks[: WARM_UP + TIMED], shared_cores)
+    size = sizes(training(agreement), agreement, expected.train_rows, expected.val_rows)
     return Plan(
         bandwidth_mbit_s=bandwidth_mbit_s,
         latency_ms=latency_ms,
+        shared_cores=shared_cores,
+        nodes=agreement.nodes,
+        assumed=expected.assumed,
         bytes_setup=size.setup,
         bytes_per_epoch=size.epoch,
         bytes_per_frozen_epoch=size.frozen_epoch,
         bytes_predict=size.predict,
-        rounds_per_epoch=rounds[WARM_UP + 1] - rounds[WARM_UP],
-        setup_s=max(0.0, ticks[0] - trained),
+        rounds_per_epoch=ticks[WARM_UP + 1].rounds - ticks[WARM_UP].rounds,
+        setup_s=max(0.0, ticks[0].at - trained),
         seconds_per_epoch=trained,
-        seconds_per_frozen_epoch=frozen,
+        seconds_per_frozen_epoch=_seconds(ticks[WARM_UP + TIMED :], shared_cores),
         memory=memory(agreement),
     )
 
 
-def _between(ticks: Sequence[float]) -> float:
-    return median(after - before for before, after in zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False))
+def rehearsed_nodes(agreement: Agreement) -> int:
+    """All of them, or as many as a rehearsal of a minute can have."""
+    columns = sum(holder.features for holder in agreement.holders)
+    joint = 4 * agreement.settings.dim * len(agreement.holders)  # shares, masks, h0 and rows of each
+    return min(agreement.nodes, max(1000, MAX_ENTRIES // (columns + joint)))
 
 
-def row_counts(agreement: Agreement, data: OwnData) -> tuple[int, int]:
-    """Training and validation rows: the label holder knows them, the others take a tenth of the nodes for each."""
+def _seconds(ticks: Sequence[Tick], shared_cores: int | None) -> float:
+    """Of a step: the longest chain of work and messages, or the processors' work if that takes longer."""
+    steps = list(zip(ticks[WARM_UP - 1 :], ticks[WARM_UP:], strict=False))
+    chain = median(after.at - before.at for before, after in steps)
+    background = median(after.background - before.background for before, after in steps)
+    if shared_cores is None:
+        return max(chain, DEALERS_PART * background)
+    return max(chain, (median(after.busy - before.busy for before, after in steps) + background) / shared_cores)
+
+
+def expect(file: FederationFile, data: OwnData, *, nodes: int | None = None) -> Expected:
+    """The sizes of a run as this party knows them; `nodes`: how many the holders of tables are said to share."""
+    agreement, assumed = _over_nodes(file, data, nodes)
     if data.labels is not None:
-        return len(data.labels.train), len(data.labels.val)
+        return Expected(agreement, len(data.labels.train), len(data.labels.val), assumed)
     if data.tables is not None and data.tables.labels is not None:
         split = data.tables.labels.split
-        return int((split == 0).sum()), int((split == 1).sum())
-    return max(1, agreement.nodes // 10), max(1, agreement.nodes // 10)
+        train, val = (min(int((split == part).sum()), agreement.nodes) for part in (0, 1))
+        return Expected(agreement, train, val, assumed)
+    if agreement.settings.publish == "needed":
+        assumed += ("all nodes are training rows: only the label holder knows how many are",)
+    return Expected(agreement, agreement.nodes, 0, assumed)
+
+
+def _over_nodes(file: FederationFile, data: OwnData, nodes: int | None) -> tuple[Agreement, tuple[str, ...]]:
+    if file.alignment is None:
+        if nodes not in (None, file.nodes):
+            raise ConfigError("--nodes cannot be used", expected=f"the {file.nodes} nodes of the federation file")
+        return file.agreement, ()
+    own = None if data.tables is None else len(data.tables.nodes.ids)
+    most = file.alignment.max_ids if own is None else min(own, file.alignment.max_ids)
+    if nodes is None:
+        why = "max_ids allows no more" if own is None else "this holder has no more"
+        return file.agreement_over(most), (f"all holders share {most:,} nodes: {why}; give --nodes if you know",)
+    if not 1 <= nodes <= most:
+        raise ConfigError("--nodes cannot be used", expected=f"1 to {most}", got=str(nodes))
+    return file.agreement_over(nodes), ()

@@ -183,7 +183,9 @@ def show_findings(console: Console, findings: Sequence[Finding]) -> None:
 
 def show_plan(console: Console, plan: Plan, epochs: int, joint_epochs: int) -> None:
     """What a run will cost."""
-    table = Table(title=f"at {plan.bandwidth_mbit_s:g} Mbit/s and {plan.latency_ms:g} ms, {epochs} epochs at most")
+    where = "" if plan.shared_cores is None else f" on {plan.shared_cores} cores for all parties"
+    title = f"at {plan.bandwidth_mbit_s:g} Mbit/s and {plan.latency_ms:g} ms{where}, {epochs} epochs at most"
+    table = Table(title=title)
     for heading in ("", "on all links", "seconds"):
         table.add_column(heading, justify="left" if not heading else "right")
     table.add_row("setup, once", f"{plan.bytes_setup / 1e6:.1f} MB", f"{plan.setup_s:.1f}")
@@ -200,6 +202,8 @@ def show_plan(console: Console, plan: Plan, epochs: int, joint_epochs: int) -> N
     console.print(f"{plan.rounds_per_epoch} rounds per epoch; the whole run about {total / 60:.1f} minutes")
     memory = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in plan.memory.items())
     console.print(f"memory for matrices: {memory}")
+    for one in plan.assumed:
+        console.print(f"at most, as if {one}", highlight=False)
 
 
 def show_epoch_benchmark(console: Console, result: EpochBenchmark) -> None:
