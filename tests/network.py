@@ -130,11 +130,16 @@ def declare(sender, receiver, payload, kind=H0_SHARE):
 
 
 class Proxy:
-    """Forwards TCP and remembers what it saw; `cut` breaks every connection that is open."""
+    """Forwards TCP and remembers what it saw; `cut` breaks every connection that is open.
+
+    `down` refuses new ones; while `flows` is clear nothing is forwarded: lines that are cut with and without a word.
+    """
 
     def __init__(self, port):
         self.target, self.seen, self._open, self._lock = port, [], [], threading.Lock()
         self._closed = False
+        self.down, self.flows = False, threading.Event()
+        self.flows.set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -146,6 +151,8 @@ class Proxy:
             except OSError:
                 return
             try:
+                if self.down:
+                    raise OSError
                 callee = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
                 caller.close()
@@ -164,6 +171,7 @@ class Proxy:
     def _pump(self, source, sink, kept):
         try:
             while data := source.recv(65536):
+                self.flows.wait()
                 kept += data
                 sink.sendall(data)
         except OSError:
@@ -181,6 +189,7 @@ class Proxy:
             self._open.clear()
 
     def close(self):
+        self.flows.set()
         with self._lock:
             self._closed = True
         with suppress(OSError):

@@ -11,6 +11,7 @@
     │   ├── BudgetSpent        4  a release that the privacy budget does not cover
     │   └── LedgerRefused      4  a privacy ledger that was altered or rolled back
     ├── PeerRefused            3  a peer that is not who, or does not have what, the federation file says
+    │   └── NameTaken          3  a second process with the key of a party that is connected
     ├── NotThere               3  nobody answers at a peer's address yet
     ├── ProtocolError          3  a message that the schedule does not name
     │   ├── ChannelClosed      3  the other end is gone
@@ -162,6 +163,10 @@ class PeerRefused(VfgnnError):
     """A peer whose certificate, name, version or federation file is not the expected one; nothing was sent to it."""
 
     exit_code = ExitCode.PEER
+
+
+class NameTaken(PeerRefused):
+    """A second process has the name and the key of a party that is connected; the first one goes on."""
 
 
 class NotThere(VfgnnError):

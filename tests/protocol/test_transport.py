@@ -770,3 +770,50 @@ def test_a_label_holder_that_never_starts_is_named_with_the_key_that_counts(tmp_
     leader.thread.join(20)
     assert isinstance(other.error, DeadlinePassed)
     assert f"within 0.5 s ({key} in the federation file)" in str(other.error)
+
+
+def test_a_second_process_with_the_key_of_a_connected_party_is_refused(tmp_path):
+    """It hears why; the first one goes on, and nobody goes back."""
+    local = small(tmp_path / "federation", patience=QUICK)
+    refused = threading.Event()
+
+    def talk(network, peer):
+        me = "A" if peer == "B" else "B"
+        assert refused.wait(20)
+        network.put(declare(me, peer, words(3)), words(3))
+        assert torch.equal(network.get(peer)[1], words(3))
+
+    one, first = Party(local, "A", talk), Party(local, "B", talk)
+    one.thread.start(), first.thread.start()
+    while not hasattr(first, "start"):
+        time.sleep(0.01)
+    second = Party(local, "B")
+    second.network._dialled, second.network._endpoint.listening_socket = ["A"], lambda: None
+    second.thread.start()
+    second.thread.join(20)
+    refused.set()
+    for party in (one, first):
+        party.thread.join(20)
+    assert (one.error, first.error) == (None, None)
+    assert isinstance(second.error, PeerRefused)
+    assert "A refused B: another process runs as B, and is connected" in str(second.error)
+    assert ("B", "another process runs as B, and is connected") in one.refusals
+    assert Event.CONNECTION_LOST not in [event for event, _ in first.events]
+
+
+def test_without_the_probe_a_second_process_pushes_out_the_first(tmp_path, monkeypatch):
+    async def silent(self, seconds):
+        return False
+
+    monkeypatch.setattr(connection.Link, "answers", silent)
+    local = small(tmp_path / "federation", patience=Patience(start_s=1, message_s=5, away_s=1))
+    one, first = (Party(local, name, lambda network, peer: network.get(peer)) for name in "AB")
+    one.thread.start(), first.thread.start()
+    while not hasattr(first, "start"):
+        time.sleep(0.01)
+    second = Party(local, "B")
+    second.network._dialled, second.network._endpoint.listening_socket = ["A"], lambda: None
+    second.thread.start()
+    for party in (one, first, second):
+        party.thread.join(30)
+    assert "B was started anew" in str(one.error)

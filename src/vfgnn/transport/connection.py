@@ -125,6 +125,7 @@ class Link:
         self.lost_at: float | None = time.monotonic()  # None while connected
         self.came = False  # whether there has been a connection
         self._tasks: list[asyncio.Task[None]] = []
+        self.meeting = asyncio.Lock()  # one connection at a time says hello
         self.farewell = ""  # what the peer said when it left
 
     # the party's side
@@ -318,6 +319,17 @@ class Link:
                 with self._changed:
                     self.lost_at = time.monotonic()
                     self._changed.notify_all()
+
+    async def answers(self, seconds: float) -> bool:
+        """Whether the peer's process is at the other end of the connection of now."""
+        if self._connection is None:
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                await (await self._connection.ping())
+        except (TimeoutError, ConnectionClosed):
+            return False
+        return True
 
     async def detach(self) -> None:
         """Nothing more comes from the connection of before; the peer has made another one."""

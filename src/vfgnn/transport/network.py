@@ -18,6 +18,7 @@ from websockets.asyncio.connection import Connection
 from vfgnn.errors import (
     ChannelClosed,
     CheckpointRefused,
+    NameTaken,
     NotThere,
     PeerFailed,
     PeerRefused,
@@ -30,11 +31,12 @@ from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
 from vfgnn.transport.connection import ENDED, FAILED, NOTHING, Alarm, Capacity, Link, brief, cancel, goodbye_code
 from vfgnn.transport.endpoint import LATER, RUN, Caller, Endpoint, named
-from vfgnn.transport.wire import Start, highest_common
+from vfgnn.transport.wire import Hello, Start, highest_common
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial
 LINGER_S = 3.0  # for the other peers of a party that cannot start
 GOODBYE_S = 30.0  # for the peers to use what was sent last
+PROBE_S = 3.0  # for a peer to show that it is still there when somebody else calls in its name
 OnEvent = Callable[..., None]
 
 
@@ -237,6 +239,8 @@ class Network:
         except NotThere as absent:
             self._last_fault[peer] = absent.what
             raise
+        except NameTaken:  # the peer itself is there
+            raise
         except Exception as error:  # noqa: BLE001 (it is raised again, by name)
             link.fail(_named(error, peer))
             raise _named(error, peer) from None
@@ -261,6 +265,27 @@ class Network:
 
     async def _serve(self, link: Link, connection: Connection) -> None:
         """Say hello, then send and receive until the connection ends."""
+        async with link.meeting:
+            hello = await self._meet(link, connection)
+        self._on_event(Event.CONNECTED_AGAIN if link.came else Event.CONNECTED, peer=link.peer)
+        self._last_fault.pop(link.peer, None)
+        await link.serve(connection, peer_received=hello.received)
+        if not link.ended and link.failure is None:
+            self._on_event(Event.CONNECTION_LOST, peer=link.peer)
+
+    async def _meet(self, link: Link, connection: Connection) -> Hello:
+        """Both ends know of each other what they need.
+
+        A process that ended, or lost its connection, does not answer on the old one. Whoever calls while the peer
+        answers is a second process with its key: let in, each of the two would push out the other again and again.
+        """
+        if await link.answers(PROBE_S):
+            raise NameTaken(
+                f"another process runs as {link.peer}, and is connected",
+                expected=f"one process with the key of {link.peer}",
+                where=f"party {link.me}",
+                hint=f"find out where {link.peer} runs already; if {link.peer} started only one, its key was stolen",
+            )
         await link.detach()  # before it is counted what was received
         hello = await self._endpoint.hello(
             connection, link.peer, received=link.received, knows=None if link.hello is None else link.hello.session
@@ -273,11 +298,7 @@ class Network:
         except PeerRestarted as restarted:
             self._alarm.ring(restarted)
             raise NotThere(f"{link.me} goes back to a common step") from None
-        self._on_event(Event.CONNECTED_AGAIN if link.came else Event.CONNECTED, peer=link.peer)
-        self._last_fault.pop(link.peer, None)
-        await link.serve(connection, peer_received=hello.received)
-        if not link.ended and link.failure is None:
-            self._on_event(Event.CONNECTION_LOST, peer=link.peer)
+        return hello
 
 
 def _named(error: Exception, peer: str) -> VfgnnError:
