@@ -40,7 +40,7 @@ class Channel:
         self.party = party
         self.traffic = Traffic()
         self.revealed: Counter[str] = Counter()  # values that were opened from shares, by kind
-        self._transport, self._log, self._start = transport, log, ""
+        self._transport, self.log, self._start = transport, log, ""
         self._phase = "before setup"
         self._step: int | None = None
         self._expected: dict[tuple[str, str], deque[Declared]] = {}
@@ -96,9 +96,9 @@ class Channel:
         self.revealed[kind] += values
 
     def _note(self, message: Declared, payload: torch.Tensor) -> None:
-        if self._log is not None:
+        if self.log is not None:
             key = self._transport.log_key(message.sender, message.receiver)
-            self._log.add(self._start, message, payload, key, phase=self._phase, step=self._step)
+            self.log.add(self._start, message, payload, key, phase=self._phase, step=self._step)
 
     def _next(self, sender: str, receiver: str) -> Declared:
         link = self._expected.get((sender, receiver))

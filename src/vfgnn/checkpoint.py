@@ -106,7 +106,7 @@ class Checkpoints:
     """The states that one party can go back to, of one run of one federation."""
 
     def __init__(self, folder: Path, *, party: str, federation: str, scheduled: Container[int]) -> None:
-        self._folder, self._party, self._federation = folder, party, federation
+        self.folder, self._party, self._federation = folder, party, federation
         self.scheduled = scheduled  # the steps that every party writes
         self._memory: dict[int, State] = {}
         self.run: str | None = None
@@ -138,8 +138,8 @@ class Checkpoints:
             return None
         state, about = {name: one.detach().cpu() for name, one in self._memory[step].items()}, self._about(step)
         about["digest"] = _digest(about, state)
-        make_folder(self._folder)
-        write_tensors(self._folder / f"step-{step:08d}.safetensors", state, about)
+        make_folder(self.folder)
+        write_tensors(self.folder / f"step-{step:08d}.safetensors", state, about)
         files = list(self._files())
         in_schedule = [path for path in files if _step(path) in self.scheduled]
         others = [path for path in files if path not in in_schedule]
@@ -151,7 +151,7 @@ class Checkpoints:
         """The state at the beginning of `step`."""
         if step in self._memory:
             return self._memory[step]
-        return self._read(self._folder / f"step-{step:08d}.safetensors")[1]
+        return self._read(self.folder / f"step-{step:08d}.safetensors")[1]
 
     def go_back(self, run: str, step: int) -> None:
         """The run goes on from `step`: what came after it never happened. Nothing is left of another run."""
@@ -172,7 +172,7 @@ class Checkpoints:
         }
 
     def _files(self) -> Iterator[Path]:
-        return iter(sorted(self._folder.glob("step-*.safetensors")))
+        return iter(sorted(self.folder.glob("step-*.safetensors")))
 
     def _read(self, path: Path) -> tuple[dict[str, object], State]:
         about, state = read_tensors(path, "a checkpoint", CheckpointRefused, hint=HINT)

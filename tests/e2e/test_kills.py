@@ -241,7 +241,7 @@ def test_a_failure_before_the_beginning_leaves_a_folder_that_can_be_put_aside(tm
     folder = tmp_path / "run"
     RunFolder(folder, "A").end(Traffic(), revealed={}, outcome=None, error="nobody came")
     RunFolder(folder, "A").end(Traffic(), revealed={}, outcome=None, error="nobody came")
-    RunFolder(folder, "A", fresh=True)
+    RunFolder(folder, "A", fresh=True).take_place()
     assert not (folder / "run.json").exists()
     assert len(list(tmp_path.glob("run-*"))) == 1
 
@@ -253,7 +253,7 @@ def test_a_finished_run_is_put_aside_and_an_unfinished_one_too_if_asked(tmp_path
     write_json(folder / "run.json", {"run": "one", "state": "failed"})
     RunFolder(folder, "A")
     assert (folder / "run.json").is_file()
-    RunFolder(folder, "A", fresh=True)
+    RunFolder(folder, "A", fresh=True).take_place()
     assert not (folder / "run.json").exists()
     assert (tmp_path / "run-one" / "run.json").is_file()
 

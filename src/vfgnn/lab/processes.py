@@ -19,6 +19,7 @@ from typing import Self
 from vfgnn.errors import SHOWN_AS, ExitCode, PartyFailed
 from vfgnn.lab.local_files import LocalFederation
 from vfgnn.logs import Event
+from vfgnn.party.folder import log_of
 from vfgnn.writing import insist, open_private
 
 VFGNN = (sys.executable, "-m", "vfgnn", "run")
@@ -169,7 +170,7 @@ class LocalProcesses:
 
     def _read_logs(self) -> None:
         for name, progress in self.progress.items():
-            path = self.local.run_folder(name) / "log.jsonl"
+            path = log_of(self.local.run_folder(name))
             if not path.is_file():
                 continue
             with path.open("rb") as log:

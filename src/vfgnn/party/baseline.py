@@ -37,6 +37,8 @@ def run_secure_party(file: FederationFile, party: PartyFile) -> None:
     try:
         with session.met(wait_s=file.patience.start_s) as start:
             folder.begin(start.run, 0, file)
+            if folder.is_new:
+                folder.take_place()
             own = contribution_of(party, agreement, data, run=start.start, on_epoch=folder.add_metrics)
             role = make_role(agreement, channel, own, protocol="secure_gnn")
             logs.event(Event.RUN_BEGINS, run=start.run, step=0)

@@ -11,6 +11,7 @@ noised/         while a run with row noise goes on: copies of noised messages, f
 
 import json
 import resource
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -34,7 +35,7 @@ from vfgnn.records import (
     write_json,
 )
 from vfgnn.version import __version__
-from vfgnn.writing import Lines, make_folder, move, tidy, write_whole
+from vfgnn.writing import Lines, insist, make_folder, move, tidy, write_whole
 
 
 class RunState(StrEnum):
@@ -59,18 +60,39 @@ def hold(path: Path, party: str) -> int:
     return lock(path.with_name(f"{path.name}.lock"), refusal)  # beside it: the folder itself may be put aside
 
 
+def starting_folder(path: Path) -> Path:
+    """Where a new run writes until all take part in it: the run folder still has the run before.
+
+    The log of a start that was refused stays here until the next start.
+    """
+    return path.with_name(f"{path.name}.starting")
+
+
+def log_of(path: Path) -> Path:
+    """The log of the last `vfgnn run` with this run folder."""
+    folder = starting_folder(path)
+    return (folder if folder.is_dir() else path) / "log.jsonl"
+
+
 class RunFolder:
-    """Writes what a party keeps of a run."""
+    """Writes what a party keeps of a run.
+
+    A finished run, or with `fresh` any, is put aside under its name by `take_place`; until then a new one `is_new`.
+    """
 
     def __init__(self, path: Path, party: str, *, fresh: bool = False) -> None:
-        self.path, self._party = path, party
+        self._place, self._party = path, party
         self._began = time.perf_counter()
-        self._about: dict[str, object] = {}
         self.last_metrics: EpochMetrics | None = None
-        _put_aside(path, even_unfinished=fresh)
-        make_folder(path)
-        tidy(path)
-        self._about |= read_about(path)
+        starting, found = starting_folder(path), read_about(path)
+        began = not fresh and "run" in read_about(starting)  # and was stopped before it could take its place
+        if starting.is_dir() and not began:
+            insist(starting, lambda: shutil.rmtree(starting), doing="removed")
+        self.is_new = began or (path.is_dir() and (fresh or found.get("state") == RunState.FINISHED))
+        self.path = starting if self.is_new else path
+        make_folder(self.path)
+        tidy(self.path)
+        self._about = read_about(self.path)
 
     @property
     def log(self) -> Path:
@@ -111,6 +133,20 @@ class RunFolder:
         }
         write_json(self.path / "federation.json", file.document)
         write_json(self.path / "run.json", self._about)
+
+    def take_place(self) -> None:
+        """Put the run before aside. When all take part in this one: a start that was refused leaves it where it is."""
+        if self._place.is_dir():
+            name = str(read_about(self._place).get("run") or "")
+            name = name if name.isalnum() else datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+            move(self._place, self._place.with_name(f"{self._place.name}-{name}"))
+        move(self.path, self._place)
+        self.path, self.is_new = self._place, False
+
+    @property
+    def is_known_unfinished(self) -> bool:
+        """Whether a peer failed, and said so, before the run was over."""
+        return self._about.get("peer_failed") is True
 
     def add_metrics(self, metrics: EpochMetrics) -> None:
         """Label holder only: one epoch."""
@@ -226,15 +262,6 @@ def _all_starts(log: Path, of_this_process: Traffic) -> Traffic:
     for link, found in of_this_process.links.items():
         total.links[link].waited_s = found.waited_s
     return total
-
-
-def _put_aside(path: Path, *, even_unfinished: bool) -> None:
-    """The records of a finished run are kept, under its name; an unfinished one goes on."""
-    found = read_about(path)
-    if path.is_dir() and (even_unfinished or found.get("state") == RunState.FINISHED):
-        name = str(found.get("run") or "")
-        name = name if name.isalnum() else datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        move(path, path.with_name(f"{path.name}-{name}"))
 
 
 def read_about(path: Path) -> dict[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -20,6 +21,8 @@ from vfgnn.party.session import NetworkSession, disk_patience
 from vfgnn.party.train import seal
 from vfgnn.party.trained import PREDICTIONS, Predictions, TrainedParty, new_folder
 from vfgnn.writing import remove_unfinished, write_whole
+
+FORMULA = r"^[=+\-@\t\r\n']"  # how a cell begins that a spreadsheet does not take for text, and the apostrophe itself
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,25 @@ def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """CSV or Parquet, by the name; the file is whole or not there, and only its owner's."""
-    write = pyarrow.parquet.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv
+    write, content = pyarrow.parquet.write_table, table
+    if path.suffix != ".parquet":
+        write, content = pyarrow.csv.write_csv, without_formulas(table)
     remove_unfinished(path.parent, path.name)
-    write_whole(path, lambda temporary: write(table, temporary))
+    write_whole(path, lambda temporary: write(content, temporary))
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """For CSV: a spreadsheet runs a cell that begins like a formula, and an id or a class may be anybody's text.
+
+    Such a cell gets an apostrophe before it, and so does one that begins with an apostrophe: to take one away from the
+    beginning gives every cell back as it was.
+    """
+    for number, column in enumerate(table.columns):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            begins = pc.match_substring_regex(column, FORMULA)
+            told = pc.binary_join_element_wise(pa.scalar("'", column.type), column, pa.scalar("", column.type))
+            table = table.set_column(number, table.column_names[number], pc.if_else(begins, told, column))
+    return table
 
 
 def check_out(path: Path) -> None:

@@ -4,8 +4,10 @@ The same for run, predict, serve and the baseline; memory and TLS are two transp
 whom is in the program.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Event, Thread
 from typing import Any, Protocol
 
 from vfgnn import logs
@@ -21,6 +23,7 @@ from vfgnn.transport.wire import Start
 from vfgnn.writing import patient
 
 DISK_SHARE = 0.5  # of message_s: before the others stop waiting for a message, this party has left in order
+TOLD_S, MOST_TOLD_S = 3.0, 300.0  # until the operator hears for whom this party waits; twice as long each time
 AnyProgram = Program[Any]  # whatever its moments are
 
 
@@ -48,13 +51,18 @@ class Session:
     def met(self, *, wait_s: float = 0.0, key: str = "start_s") -> Iterator[Start]:
         """Inside, all parties are there; an error inside is told to them."""
         try:
-            start = self._transport.open(wait_s=wait_s, key=key)
+            with self._telling(wait_s):
+                start = self._transport.open(wait_s=wait_s, key=key)
             self.channel.begin(start.start)
             yield start
             self._transport.close()
         except BaseException as error:
             self._transport.close(error)
             raise
+
+    def _telling(self, wait_s: float) -> AbstractContextManager[object]:
+        """Inside, the operator hears for whom this party waits."""
+        return nullcontext()
 
 
 class NetworkSession(Session):
@@ -63,6 +71,29 @@ class NetworkSession(Session):
     def __init__(self, endpoint: Endpoint, programs: Iterable[AnyProgram], *, log: MessageLog | None = None) -> None:
         self.network = Network(endpoint, capacities(endpoint.me, programs), on_event=logs.event)
         super().__init__(endpoint.me, self.network, log=log)
+        self._leader = endpoint.file.label_holder
+
+    @contextmanager
+    def _telling(self, wait_s: float) -> Iterator[None]:
+        """Soon, and then less and less often."""
+        met, began = Event(), time.monotonic()
+
+        def tell() -> None:
+            pause = TOLD_S
+            while not met.wait(pause):
+                away = self.network.away
+                told = {"heard": "; ".join(f"{who}: {what}" for who, what in away.items())} if away else {}
+                missing = " and ".join(away) or f"{self._leader}, which waits for the others"
+                logs.event("waiting", peers=missing, since_s=round(time.monotonic() - began), of_s=wait_s, **told)
+                pause = min(2 * pause, MOST_TOLD_S)
+
+        thread = Thread(target=tell, name="waiting", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            met.set()
+            thread.join()
 
     def resize(self, programs: Iterable[AnyProgram]) -> None:
         """Each link has room for these programs alone, over the number of nodes that they were made for."""

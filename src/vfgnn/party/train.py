@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from vfgnn import logs
-from vfgnn.agreement import Agreement
+from vfgnn.agreement import DEALER, Agreement
 from vfgnn.checkpoint import Checkpoints
-from vfgnn.errors import ChannelClosed, CheckpointRefused, DiskError, PeerRestarted, VfgnnError
+from vfgnn.errors import ChannelClosed, CheckpointRefused, DiskError, PeerFailed, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.logs import Event
 from vfgnn.message_log import MessageLog
@@ -84,6 +84,8 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             yield run
         except BaseException as error:
             reason = str(error) if isinstance(error, VfgnnError) else brief(error)
+            if isinstance(error, PeerFailed):
+                folder.note("peer_failed", True)
             with told_if_lost():
                 folder.end(run.traffic, revealed=run.revealed, outcome=None, error=reason)
             logs.event(Event.RUN_FAILED, reason=brief(error))
@@ -127,7 +129,8 @@ class OwnRun:
     _copies: "MessageCopies | None" = None
 
     def __post_init__(self) -> None:
-        self._ended = self.end in self.kept.steps  # by an earlier process, which was then killed
+        # By an earlier process, which was then killed; not where a peer told that it failed before the end.
+        self._ended = self.end in self.kept.steps and not self.folder.is_known_unfinished
 
     @contextmanager
     def going_back(self) -> Iterator[None]:
@@ -145,7 +148,9 @@ class OwnRun:
     @contextmanager
     def attempt(self) -> Iterator[tuple[Start, AnyRole]]:
         """Meet the others, stand where all stand, and say goodbye at the end."""
-        patience, late = self.file.patience, self._restarted or self._ended
+        # A dealer has its final state long before the others may have theirs.
+        late = self._restarted or (self._ended and self.party.name != DEALER)
+        patience = self.file.patience
         wait_s, key = (patience.away_s, "away_s") if late else (patience.start_s, "start_s")
         endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
         session = self._session = NetworkSession(endpoint, programs.of_run(self.file), log=self.log)
@@ -180,6 +185,7 @@ class OwnRun:
 
     def leave(self, role: AnyRole) -> None:
         """Put the final state on disk, then leave with the others."""
+        self._take_place()
         self._keep(role, self.end)
         program = leaving(role.agreement.parties, role.agreement.label_holder)
         carry_out(program, Follower(role.channel, program))
@@ -222,6 +228,16 @@ class OwnRun:
         self.watch = Watch(begins=lambda number: self._keep(role, number), done=self._tell)
         return role
 
+    def _take_place(self) -> None:
+        """A new run puts the one before aside when every peer has used what this party sent: nobody refuses it now."""
+        if not self.folder.is_new or self._session is None:
+            return
+        self._session.network.settle()
+        self.log.close()
+        self.folder.take_place()
+        self.kept.folder = self.folder.checkpoints
+        self.log = self._session.channel.log = MessageLog(self.folder.messages)
+
     def _make(self, agreement: Agreement, session: Session, run: str) -> AnyRole:
         more = {"ledger": self.ledger, "copies": self._copies, "on_epoch": self.folder.add_metrics}
         own = contribution_of(self.party, agreement, self.data, run=run, **more)
@@ -250,6 +266,7 @@ class OwnRun:
                 self._copies.forget(before=min(self.kept.steps))
 
     def _tell(self, number: int) -> None:
+        self._take_place()
         self.last_step = number
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics
