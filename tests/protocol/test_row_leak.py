@@ -1,5 +1,7 @@
 """The label holder rebuilds published rows exactly where the agreement says so, and is not let without consent."""
 
+import json
+
 import pytest
 import torch
 
@@ -15,6 +17,7 @@ from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.model import leak_meter
 from vfgnn.party.init import default_settings
+from vfgnn.report.run import page
 from vfgnn.secure_gnn.program import serverless
 from vfgnn.settings import Preset, Settings, make_settings
 from vfgnn.split import holder
@@ -149,3 +152,9 @@ def test_a_run_that_exposes_rows_is_refused_before_anything_is_sent(monkeypatch)
         build(holdings, labels, settings, seed=1)
     monkeypatch.setattr(holder, "refuse_row_leak", lambda agreement: None)  # without the guard the attack succeeds
     assert attacked(settings)[0].verdict == LEAKS
+
+
+def test_the_report_says_whose_rows_could_be_rebuilt():
+    value = {name: leak["value"] for name, leak in json.loads(page.LEAKS.read_text())["leaks"]["cora"].items()}
+    assert "h0 can rebuild the published rows of h1" in page._rebuilt(agreed(2, hidden_layers=0), value)
+    assert "cannot rebuild" in page._rebuilt(agreed(2, hidden_layers=1), value)
