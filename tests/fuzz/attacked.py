@@ -13,12 +13,15 @@ import resource
 import signal
 import sys
 import threading
+import time
+import warnings
 from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import dp_accounting.pld  # noqa: F401 (a ledger loads it when it first needs it, which would look like growth)
 import torch
 
 from tests.fuzz import files, frames, hellos, records
@@ -54,6 +57,9 @@ class Victim:
         self.ground, self.party, self.faults_seen = ground, None, Faults()
         for logger in (QUIET, logging.getLogger("asyncio")):
             logger.addHandler(self.faults_seen)
+        self._hooks, found = (threading.excepthook, sys.unraisablehook), self.faults_seen.found
+        threading.excepthook = lambda raised: found.append(f"a thread ended ({raised.exc_type.__name__})")
+        sys.unraisablehook = lambda raised: found.append(f"a traceback was printed ({raised.exc_type.__name__})")
 
     def ask(self, *, do: str, **more: Any) -> Any:
         """Every request that the other end may make."""
@@ -86,7 +92,11 @@ class Victim:
         error, self.party = self.party.error, None
         return asdict(judge(error, case))
 
-    def _faults(self) -> list[str]:
+    def _faults(self, some: bool = False) -> list[str]:
+        """Those since the last time; `some`: there is one, but a connection is closed before it is logged."""
+        deadline = time.monotonic() + 2.0
+        while some and not self.faults_seen.found and time.monotonic() < deadline:
+            time.sleep(0.01)
         found = list(self.faults_seen.found)
         self.faults_seen.found.clear()
         return found
@@ -97,6 +107,7 @@ class Victim:
     def close(self) -> None:
         for logger in (QUIET, logging.getLogger("asyncio")):
             logger.removeHandler(self.faults_seen)
+        threading.excepthook, sys.unraisablehook = self._hooks
         if self.party is not None:
             self.party.network._links["B"].fail(ChannelClosed("the attack is over"))
             self.party.thread.join()
@@ -106,13 +117,11 @@ def live(pipe: Connection, folder: Path) -> None:
     """The main function of the attacked process."""
     os.nice(5)
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # torch's, about tensors of odd types
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other end decides
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * PAGE + MORE_MEMORY,) * 2)
     victim = Victim(Ground(folder, write=False))
-    told = victim.faults_seen.found
-    threading.excepthook = lambda raised: told.append(f"a thread ended ({raised.exc_type.__name__})")
-    sys.unraisablehook = lambda raised: told.append(f"a traceback was printed ({raised.exc_type.__name__})")
     with suppress(EOFError):
         while True:
             pipe.send_bytes(json.dumps(victim.ask(**json.loads(pipe.recv_bytes()))).encode())
@@ -162,7 +171,8 @@ class Attacked:
 
     def measure(self) -> None:
         """Resident memory: the first call after a start sets what later ones are compared with."""
-        self.ask(do="rest")
+        with suppress(Dead):
+            self.ask(do="rest")
         self._last_mb = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * PAGE / 1e6
         self._first_mb = self._first_mb or self._last_mb
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tests.fuzz import files, frames, records, strangers
+from tests.fuzz import files, frames, hellos, records, strangers
 from tests.fuzz.attacked import Attacked
-from tests.fuzz.case import ACCEPTED, CORPUS, HUNG, UNNAMED, Case, Outcome, path_of, write_case
+from tests.fuzz.case import ACCEPTED, CORPUS, HUNG, REFUSED, UNNAMED, Case, Outcome, path_of, write_case
 from tests.fuzz.ground import Ground
 from tests.fuzz.shrink import shrink
 from tests.fuzz.targets import TARGETS, is_live, make_case, run_case
@@ -93,13 +93,11 @@ class Campaign:
         """Everything once with good files and messages, which must be accepted: else the cases prove nothing."""
         good = [Case(files.NAME, reader, ()) for reader in files.READERS]
         good += [Case(records.NAME, way, ()) for way in (records.WITHOUT_FIGURES, records.WITH_FIGURES)]
-        good += [Case(frames.NAME, frames.LINK, ())]
+        good += [Case(frames.NAME, frames.LINK, ()), hellos.good_caller(self.ground)]
         for case in good:
             outcome = run_case(case, self.ground, self.attacked.ask)
             if outcome.verdict != ACCEPTED:
                 raise RuntimeError(f"{case.target} {case.way}: a good case ended with {outcome}")
-        if strangers.check(self.ground, self.attacked.ask).failed:
-            raise RuntimeError("the party does not answer")
 
     def _step(self) -> None:
         """One case of the target that is furthest behind its share."""
@@ -108,13 +106,20 @@ class Campaign:
         self._numbers[target] += 1
         case = make_case(target, self.seed, number, self.ground)
         outcome = run_case(case, self.ground, self.attacked.ask)
-        if target == strangers.NAME and number % strangers.CHECKED == 0 and not outcome.failed:
-            self.tally.tls_connections += 1
-            outcome = strangers.check(self.ground, self.attacked.ask)
+        if target == strangers.NAME and number % strangers.CHECKED == 0:
+            outcome = outcome if outcome.failed else self._heard(hellos.good_caller(self.ground))
         self.tally.add(case, outcome)
         if outcome.failed:
             self._keep(case, outcome)
         self._used[target] += time.monotonic() - began
+
+    def _heard(self, caller: Case) -> Outcome:
+        """Whether the port still answers somebody who has a right to it."""
+        outcome = run_case(caller, self.ground, self.attacked.ask)
+        self.tally.tls_connections += 1
+        if outcome.verdict == ACCEPTED:
+            return Outcome(REFUSED)  # as the stranger before it was
+        return Outcome(HUNG, outcome.said, f"{strangers.NAME}: a good caller is not answered any more")
 
     def _keep(self, case: Case, outcome: Outcome) -> None:
         """The first case of each signature, made smaller, without the names of this federation."""
@@ -130,8 +135,10 @@ class Campaign:
         if outcome.verdict == UNNAMED:
             case = shrink(case, outcome, lambda smaller: run_case(smaller, self.ground, self.attacked.ask))
         if case.size <= LARGEST_KEPT and len(list(CORPUS.glob("*.json"))) < MOST_KEPT:
-            parts = tuple((label, self.ground.portable(content)) for label, content in case.parts)
-            tally.kept[signature] = write_case(replace(case, parts=parts), outcome).name
+            portable = self.ground.portable
+            case = replace(case, parts=tuple((label, portable(content)) for label, content in case.parts))
+            said = (portable(outcome.said.encode()) or b"").decode()
+            tally.kept[signature] = write_case(case, replace(outcome, said=said)).name
 
     def _line(self) -> str:
         tally = self.tally
@@ -142,15 +149,16 @@ class Campaign:
 
     def table(self) -> Table:
         """By target, how the cases ended."""
-        shown = Table("target", *(("accepted", "refused by name", "unnamed", "hung")), title=f"seed {self.seed}")
+        shown = Table("target", "accepted", "refused by name", "unnamed", "hung", title=f"seed {self.seed}")
         for target in TARGETS:
-            counts = (self.tally.verdicts[target, verdict] for verdict in ("accepted", "refused", UNNAMED, HUNG))
+            counts = (self.tally.verdicts[target, verdict] for verdict in (ACCEPTED, REFUSED, UNNAMED, HUNG))
             shown.add_row(target, *(f"{count:,}" for count in counts))
         return shown
 
     def failures(self) -> Table:
         """By signature, how often, and the case that was kept."""
-        shown = Table("failure", "times", "kept in tests/corpus")
+        shown = Table("failure", "times")
+        shown.add_column("kept in tests/corpus", overflow="fold")
         for signature, count in self.tally.signatures.most_common():
             shown.add_row(signature, f"{count:,}", self.tally.kept.get(signature, "-"))
         return shown

@@ -33,11 +33,11 @@ def _home(folder: Path, ground: Ground) -> None:
     endpoint = Endpoint(file, party)
     for peer in file.parties:
         endpoint.dials(peer)
+    load_data(file, party)
     if (party.listen or "").startswith("127.0.0.1:"):  # any other name would be asked for in the network
         sock = endpoint.listening_socket()
         if sock is not None:
             sock.close()
-    load_data(file, party)
 
 
 def _tables(folder: Path, ground: Ground) -> None:
@@ -91,6 +91,14 @@ READERS: dict[str, Callable[[Path, Ground], None]] = {
 }
 
 
+READ = {
+    "trained": (".safetensors", "run.json"),
+    "log": ("messages.jsonl", "messages.seal.json"),
+    "run folder": ("run.json", "metrics.jsonl"),
+}
+"""The files that matter to a reader, by the end of their names; of the others all do."""
+
+
 def make(rng: Random, number: int, ground: Ground) -> Case:
     """Each simple fault of each file once, then one or two files of one reader changed at random."""
     first = _first(ground)
@@ -105,7 +113,8 @@ def make(rng: Random, number: int, ground: Ground) -> Case:
 
 def _names(reader: str, ground: Ground) -> list[str]:
     """Keys are left alone, so that none is ever kept."""
-    return [name for name in ground.files(reader) if not name.endswith((".key", ".key.pem"))]
+    wanted = READ.get(reader, ("",))
+    return [name for name in ground.files(reader) if name.endswith(wanted) and not name.endswith((".key", ".key.pem"))]
 
 
 @cache

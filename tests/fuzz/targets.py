@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.fuzz import files, frames, hellos, records, strangers
 from tests.fuzz.attacked import Dead
-from tests.fuzz.case import HUNG, UNNAMED, Case, Outcome, to_json
+from tests.fuzz.case import HUNG, UNNAMED, Case, Outcome, judge, to_json
 from tests.fuzz.ground import Ground
 
 TARGETS = {target.NAME: target for target in (frames, hellos, strangers, files, records)}
@@ -37,6 +37,8 @@ def run_case(case: Case, ground: Ground, ask: Ask) -> Outcome:
         faults = ask(do="faults")
     except Dead as dead:
         return Outcome(HUNG if dead.hung else UNNAMED, str(dead), f"{case.target} {case.way}: {dead}")
+    except Exception as error:  # noqa: BLE001 (an hour of attack does not end with an error of the attacker: it is shown)
+        return judge(error, case)
     if faults and outcome.verdict != HUNG:
         return Outcome(UNNAMED, faults[0], f"{case.target} {case.way}: {faults[0]}")
     return outcome
