@@ -5,7 +5,7 @@ BIN := .venv/bin
 CPU = [ "$$(uname)" = Darwin ] || $(BIN)/python -m pip index versions torch 2>&1 | grep -qF "$$(sed -n s/^torch==//p constraints.txt)+cpu"
 LOCK ?= $$(if $(CPU); then echo requirements-cpu.lock; else echo requirements-cuda.lock; fi)
 
-.PHONY: setup demo test test-all soak lint clean
+.PHONY: setup demo test test-all soak fuzz lint clean
 
 setup: .venv/.installed
 
@@ -34,6 +34,12 @@ test-all: test  # then the slow ones, one after another: some of them measure ti
 soak: setup  # VFGNN_SOAK minutes of load on a federation that serves, then 200 kills of one that trains: under two hours
 	VFGNN_SOAK=60 $(BIN)/pytest tests/e2e/test_serve_soak.py
 	VFGNN_SOAK=60 $(BIN)/pytest tests/e2e/test_kills.py -k two_hundred
+
+FUZZ_S ?= 120
+FUZZ_JSON ?=
+
+fuzz: setup  # FUZZ_S seconds of mutated frames, hellos, connections, files and records; what failed goes to tests/corpus
+	$(BIN)/python -m tests.fuzz run --seconds $(FUZZ_S) $(if $(FUZZ_JSON),--json $(FUZZ_JSON))
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
