@@ -5,10 +5,12 @@ never part of it.
 """
 
 import hashlib
+import math
 from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from vfgnn.h0_bound import largest_feature_bound
 from vfgnn.settings import Public, Settings, explain
 
 SERVER = "server"
@@ -44,6 +46,12 @@ class Agreement(Public):
             raise ValueError("nobody would publish anything: at least one holder needs edges (or features of its own)")
         if self.collaborative and not any(holder.features for holder in self.holders):
             raise ValueError("collaborative initial embeddings need features at one holder at least")
+        if self.collaborative and self.settings.feature_bound > self.largest_feature_bound:
+            raise ValueError(
+                f"feature_bound = {self.settings.feature_bound:g} lets h0 leave the ring unnoticed: scale features, "
+                f"and set feature_bound = {math.floor(self.largest_feature_bound)} or less (for {self.columns} "
+                f"column(s), dim = {self.settings.dim}, {len(self.holders)} holder(s), {self.nodes} node(s))"
+            )
         if self.settings.privacy.noises_rows and self.settings.privacy.delta >= 1 / self.nodes:
             raise ValueError(
                 f"delta must be less than 1/n = {1 / self.nodes:.3g}: with more, a mechanism may give a row away whole"
@@ -84,6 +92,18 @@ class Agreement(Public):
     def feature_holders(self) -> tuple[HolderShape, ...]:
         """Those with columns: each has a block of the joint weights."""
         return tuple(holder for holder in self.holders if holder.features)
+
+    @property
+    def columns(self) -> int:
+        """Of all holders together."""
+        return sum(holder.features for holder in self.holders)
+
+    @property
+    def largest_feature_bound(self) -> float:
+        """The largest `feature_bound` with which no start of the joint layer can be wrong unnoticed."""
+        return largest_feature_bound(
+            columns=self.columns, dim=self.settings.dim, holders=len(self.holders), nodes=self.nodes
+        )
 
     @property
     def publishers(self) -> tuple[str, ...]:

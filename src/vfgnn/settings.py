@@ -92,7 +92,7 @@ class Settings(Public):
     joint_momentum: Fraction = 0.9
     joint_nesterov: bool = False
     joint_weight_decay: NotNegative = 0.0
-    feature_bound: Positive = 1024.0  # public: |x| of any feature
+    feature_bound: Positive = 1024.0  # public: |x| of any feature; how large it may be: h0_bound.py
     accept_h0_leak: bool = False  # all parties know what the reveals of h0 give away (model/leak_meter.py)
     update_bound: Positive = 2048.0  # public: |Q_i| of any holder, see split/joint_layer.py
     dim: Annotated[int, Field(ge=1, le=4096)] = 64

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from vfgnn.errors import DataError
+from vfgnn.h0_bound import H0_BITS
 
-H0_BITS = 50  # fraction bits of h0; what meets X^T has H0_BITS - 2 FEATURE_BITS, and its rounding is what limits h0
 FEATURE_BITS = 12  # of real-valued features; integers have 0
-H0_BOUND = 2.0**11  # 50 + 11 = 61 bits: |h0| beyond this cannot be told from a wrap-around
 
 
 @dataclass(frozen=True)

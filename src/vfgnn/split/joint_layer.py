@@ -10,7 +10,6 @@ W itself is never computed: W_t = a_t W_0 - X^T Q_t (optimisers.SharedMomentum),
 `insecure_clear` is the same arithmetic without masks, the same words in the end: for experiments only.
 """
 
-import math
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -22,16 +21,10 @@ from vfgnn.channel import Channel
 from vfgnn.checkpoint import RoleState
 from vfgnn.data.holdings import SPARSE_BELOW
 from vfgnn.errors import Overflow
+from vfgnn.h0_bound import H0_BITS, H0_BOUND, weight_share_bound
 from vfgnn.model.optimisers import MomentumState, SharedMomentum
 from vfgnn.mpc.correlations import Masks
-from vfgnn.mpc.fixed_point import (
-    H0_BITS,
-    H0_BOUND,
-    FixedPoint,
-    feature_bits,
-    update_bits,
-    weight_bits,
-)
+from vfgnn.mpc.fixed_point import FixedPoint, feature_bits, update_bits, weight_bits
 from vfgnn.mpc.gpu import GpuMatrix
 from vfgnn.mpc.products import Matrix, Prepared, PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing, reveal
@@ -53,12 +46,9 @@ H0 = FixedPoint(H0_BITS, H0_BOUND)
 
 
 def draw_weight_share(agreement: Agreement, seed: bytes) -> dict[str, torch.Tensor]:
-    """One holder's share of W_0, by feature holder; W_0 is the sum of all holders' shares, and nobody knows it.
-
-    Glorot's bound scaled by 1/sqrt(I), so that the sum has Glorot's variance.
-    """
-    dim, columns = agreement.settings.dim, sum(holder.features for holder in agreement.holders)
-    bound = math.sqrt(6 / (columns + dim)) / math.sqrt(len(agreement.holders))
+    """One holder's share of W_0, by feature holder; W_0 is the sum of all holders' shares, and nobody knows it."""
+    dim = agreement.settings.dim
+    bound = weight_share_bound(agreement.columns, dim, len(agreement.holders))
     stream = Stream(seed, "share of W_0")
     return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in agreement.feature_holders}
 
