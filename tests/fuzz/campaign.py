@@ -20,7 +20,7 @@ from tests.fuzz.targets import TARGETS, is_live, make_case, run_case
 
 SHARES = {"frames": 0.3, "hellos": 0.2, "strangers": 0.15, "files": 0.2, "records": 0.15}  # of the time
 WARM_UP = 0.2  # of the time; memory is compared with what it is then
-MOST_KEPT, LARGEST_KEPT = 100, 200_000  # files of the corpus, bytes of one case
+MOST_KEPT, LARGEST_KEPT = 150, 200_000  # files of the corpus, bytes of one case
 EVERY_S = 10.0  # a line where there is no terminal, and a look at the memory
 
 

@@ -34,7 +34,9 @@ def _home(folder: Path, ground: Ground) -> None:
     for peer in file.parties:
         endpoint.dials(peer)
     load_data(file, party)
-    if (party.listen or "").startswith("127.0.0.1:"):  # any other name would be asked for in the network
+    # The good port is the live party's; any other name would be asked for in the network.
+    ours = (ground.local.file.parties["A"].address or "").replace("localhost", "127.0.0.1")
+    if party.listen is not None and party.listen != ours and party.listen.startswith("127.0.0.1:"):
         sock = endpoint.listening_socket()
         if sock is not None:
             sock.close()
@@ -92,11 +94,11 @@ READERS: dict[str, Callable[[Path, Ground], None]] = {
 
 
 READ = {
-    "trained": (".safetensors", "run.json"),
+    "trained": ("A/run/",),
     "log": ("messages.jsonl", "messages.seal.json"),
     "run folder": ("run.json", "metrics.jsonl"),
 }
-"""The files that matter to a reader, by the end of their names; of the others all do."""
+"""The files that matter to a reader, by a part of their names; of the other readers all do."""
 
 
 def make(rng: Random, number: int, ground: Ground) -> Case:
@@ -114,7 +116,8 @@ def make(rng: Random, number: int, ground: Ground) -> Case:
 def _names(reader: str, ground: Ground) -> list[str]:
     """Keys are left alone, so that none is ever kept."""
     wanted = READ.get(reader, ("",))
-    return [name for name in ground.files(reader) if name.endswith(wanted) and not name.endswith((".key", ".key.pem"))]
+    named = [name for name in ground.files(reader) if any(part in name for part in wanted)]
+    return [name for name in named if not name.endswith((".key", ".key.pem"))]
 
 
 @cache
