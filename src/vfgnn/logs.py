@@ -5,6 +5,7 @@ Through the standard `logging`, logger `vfgnn.run`, so that an organisation's ow
 
 import json
 import logging
+import sys
 import traceback
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -70,6 +71,11 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     return {**fields, "error": record.exc_info[0].__name__, "at": f"{Path(last.filename).name}:{last.lineno}"}
 
 
+def pass_over(raised: "sys.UnraisableHookArgs") -> None:
+    """An error that Python cannot raise, as in a caller's server name that is no ASCII, is told by its kind alone."""
+    LOGGER.warning("passed over an error in a callback", extra={"fields": {"error": raised.exc_type.__name__}})
+
+
 def adopt(name: str) -> None:
     """Warnings of a library's logger become events like ours."""
     logger = logging.getLogger(name)
@@ -81,6 +87,7 @@ def configure(party: str, *, file: Path, as_json: bool) -> None:
     """Events go to `file` as JSON lines, and to standard error as text or JSON."""
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False
+    sys.unraisablehook = pass_over  # the one that is there prints a traceback
     for handler in list(LOGGER.handlers):
         LOGGER.removeHandler(handler)
         handler.close()

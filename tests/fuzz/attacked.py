@@ -59,7 +59,12 @@ class Victim:
             logger.addHandler(self.faults_seen)
         self._hooks, found = (threading.excepthook, sys.unraisablehook), self.faults_seen.found
         threading.excepthook = lambda raised: found.append(f"a thread ended ({raised.exc_type.__name__})")
-        sys.unraisablehook = lambda raised: found.append(f"a traceback was printed ({raised.exc_type.__name__})")
+        sys.unraisablehook = self._cannot_raise
+
+    def _cannot_raise(self, raised: Any) -> None:
+        """Python's complaint about a server name that is no ASCII has no cure: `logs.pass_over` names it in a party."""
+        if not isinstance(raised.object, bytes):
+            self.faults_seen.found.append(f"a traceback was printed ({raised.exc_type.__name__})")
 
     def ask(self, *, do: str, **more: Any) -> Any:
         """Every request that the other end may make."""

@@ -150,7 +150,7 @@ def _run_folder(ground: Ground, folder: Path) -> None:
     log, traffic, payload = MessageLog(path / "messages.jsonl"), Traffic(), torch.rand(2, 3)
     message = Declared(LOCAL_EMBEDDINGS, "A", "server", payload.dtype, (2, 3))
     for step in range(3):
-        log.add(RUN, message, payload, phase="forward", step=step)
+        log.add(RUN, message, payload, bytes(32), phase="forward", step=step)
         traffic.count(phase="forward", sender="A", receiver="server", size=message.bytes, waited_s=0.1)
         records.add_metrics(EpochMetrics(step, 1.0 / (step + 1), 0.5))
     home = ground.local.folder / "A"

@@ -67,7 +67,7 @@ def load_labels(path: Path) -> Labels:
 def check_declared(agreement: Agreement, name: str, holding: Holding) -> None:
     """Refuse data that is not what the federation file says of this holder; sizes are public, values are not shown."""
     shape = next(holder for holder in agreement.holders if holder.name == name)
-    integer = bool((holding.x == holding.x.round()).all()) if holding.x.numel() else True
+    integer = not holding.x.is_floating_point() or bool((holding.x == holding.x.round()).all())
     found = (
         ("nodes", agreement.nodes, holding.nodes),
         ("features", shape.features, int(holding.x.shape[1])),

@@ -140,9 +140,22 @@ def read_tables(party: PartyFile, *, stratified: bool = True, fitted: int | None
     labels = None
     if data.labels is not None:
         # The key only this party has: nobody else can tell from an id whether its label trains.
-        secret = randomness.derive_key(hashlib.sha256(party.key.read_bytes()).digest(), "label split")
+        secret = randomness.derive_key(hashlib.sha256(_key_of(party)).digest(), "label split")
         labels = tables.read_labels(data.labels, columns, nodes, key=secret, stratified=stratified)
     return OwnTables(nodes, edges, labels)
+
+
+def _key_of(party: PartyFile) -> bytes:
+    try:
+        return party.key.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"no key of {party.name}",
+            expected="key = ... in party.toml, a file that can be read",
+            got=error.strerror,
+            where=str(party.key),
+            hint=f"vfgnn keys new {party.name}, or correct party.toml",
+        ) from None
 
 
 def _load_tables(agreement: Agreement, party: PartyFile, fitted: int | None) -> OwnData:

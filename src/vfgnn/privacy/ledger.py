@@ -8,7 +8,6 @@ Totals are exact. Gaussian releases of one class of rows add up in closed form (
 dp-accounting. Units are kept apart: a row of a message, an edge, a label.
 """
 
-import json
 import math
 import os
 from collections import Counter
@@ -16,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from vfgnn.chain import Chain, read
 from vfgnn.errors import BudgetSpent, LedgerRefused
@@ -46,6 +47,13 @@ class Release:
     epsilon: float | None = None
     categories: int | None = None  # of randomised response; 2 is the worst that any pure epsilon can be
     copy_id: str | None = None  # of the copy on the disk, which is sent again at no cost (copies.py)
+
+    @property
+    def possible(self) -> bool:
+        """Whether a total can be given of it: some rows, and one cost, finite and above 0."""
+        given = [cost for cost in (self.noise_multiplier, self.epsilon) if cost is not None]
+        usable = len(given) == 1 and math.isfinite(given[0]) and given[0] > 0
+        return usable and bool(self.classes) and (self.categories or 2) >= 2
 
     def multiplier(self, adjacency: Adjacency) -> float:
         """Of the same noise, seen with another adjacency."""
@@ -134,8 +142,8 @@ class Ledger:
         if not self._count_path.is_file():
             return 0
         try:
-            return int(json.loads(self._count_path.read_text())["entries"])
-        except (ValueError, KeyError, TypeError):
+            return msgspec.json.decode(self._count_path.read_bytes(), type=dict[str, int])["entries"]
+        except (msgspec.DecodeError, KeyError, OSError):
             raise LedgerRefused("the ledger's count was altered", where=str(self._count_path)) from None
 
 
@@ -144,10 +152,14 @@ def read_releases(path: Path) -> list[Release]:
     kept = []
     for fields in read(path, WHAT, LedgerRefused):
         content = {key: value for key, value in fields.items() if key not in ("number", "hash")}
+        unknown = content.keys() - Release.__dataclass_fields__.keys()  # of a newer program: it may cost something
         try:
-            kept.append(Release(**{**content, "classes": tuple(content["classes"])}))  # type: ignore[arg-type]
-        except (TypeError, KeyError):
+            release = msgspec.convert(content, Release)
+        except msgspec.ValidationError:
             raise LedgerRefused("a privacy ledger that cannot be read", where=str(path)) from None
+        if unknown or not release.possible:
+            raise LedgerRefused("a privacy ledger that cannot be read", where=str(path))
+        kept.append(release)
     return kept
 
 

@@ -107,7 +107,7 @@ def parse(pem: str | bytes, where: str) -> x509.Certificate:
     """One certificate; the first one if there are several (the rest are its chain)."""
     try:
         return x509.load_pem_x509_certificate(pem.encode() if isinstance(pem, str) else pem)
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
         raise ConfigError("not a certificate", expected="PEM", got=str(error)[:120], where=where) from None
 
 
