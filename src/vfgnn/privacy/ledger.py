@@ -143,7 +143,7 @@ class Ledger:
             return 0
         try:
             return msgspec.json.decode(self._count_path.read_bytes(), type=dict[str, int])["entries"]
-        except (msgspec.DecodeError, ValueError, KeyError, OSError):
+        except (msgspec.DecodeError, ValueError, KeyError, OSError, RecursionError):
             raise LedgerRefused("the ledger's count was altered", where=str(self._count_path)) from None
 
 
