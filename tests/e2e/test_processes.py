@@ -164,7 +164,7 @@ def test_the_first_failure_is_named(tmp_path):
     (local.folder / "B" / "data" / "holding.safetensors").write_bytes(b"")
     with pytest.raises(PartyFailed, match="B failed") as caught, LocalProcesses(local) as running:
         running.wait()
-    assert "holding file that cannot be read" in str(caught.value)
+    assert "the holding file cannot be read" in str(caught.value)
     assert caught.value.exit_code == ExitCode.BAD_INPUT  # its own
     assert_nothing_left(local)
 
