@@ -63,7 +63,7 @@ def own_side_of_a_run(home, federation):
         for epoch in range(begin, EPOCHS):
             kept.remember(epoch, {"w": torch.full((3,), float(epoch))})
             kept.write(epoch)
-            log.add("start", message(), PAYLOAD, phase="forward", step=epoch)
+            log.add("start", message(), PAYLOAD, bytes(32), phase="forward", step=epoch)
             ledger.charge(Release("r", epoch, "rows", "row", ("train",), adjacency="zero_out", noise_multiplier=2.0))
             logs.event("epoch", epoch=epoch)
             folder.add_metrics(EpochMetrics(epoch, 1.0, 0.5))

@@ -49,7 +49,7 @@ def write_everything(home):
     kept.remember(0, {"w": torch.ones(2)})
     kept.write(0)
     log = MessageLog(folder.messages)
-    log.add("start", message(), PAYLOAD, phase="forward", step=3)
+    log.add("start", message(), PAYLOAD, bytes(32), phase="forward", step=3)
     seal(log, party)
     ledger = Ledger(party.privacy_ledger)
     ledger.charge(Release("r", 0, "rows", "row", ("train",), adjacency="zero_out", noise_multiplier=2.0))

@@ -1,6 +1,7 @@
 """When the label holder of a federation that serves asks for a pass, and what callers hear if it went wrong."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_answers_are_there_before_the_desk_opens(monkeypatch):
     made._call = lambda channel, new_nodes: new_nodes
     monkeypatch.setattr("vfgnn.party.serve.label_holder.Answers", lambda found: answers(*found))
     made.agreement, made.model.ask = None, lambda *how, **about: ["a", "b"]
-    made._take_part(Nobody(), None, run="pass")
+    made._take_part(SimpleNamespace(network=Nobody(), channel=None), run="pass")
     assert seen == ["shop was started anew"] and made.desk.trouble is None
     assert made.desk.at_once(["b"]) is not None
 

@@ -25,6 +25,7 @@ from typing import Any, cast
 
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server, ServerConnection
+from websockets.exceptions import WebSocketException
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
@@ -176,7 +177,7 @@ class Gate:
         try:
             with self._peers.setdefault(peer, Room(PER_PEER)).holding(address, connection.transport.abort):
                 await self._talk(connection)
-        except (OSError, asyncio.CancelledError):
+        except (OSError, WebSocketException, asyncio.CancelledError):  # the caller hung up, or was dropped
             pass
         finally:
             connection.transport.abort()  # nothing where it is closed already
