@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.errors import ConfigError
@@ -24,6 +24,7 @@ Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\s/]+):[0-9]{1,
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 File = TypeVar("File", bound=BaseModel)
 PEM = "-----BEGIN"
+LONGEST_NAME = 255  # bytes, on the disks that we know
 SHOWN = 80  # characters of a key or value in which two files differ
 
 
@@ -124,16 +125,26 @@ class FederationFile(Public):
         return hashlib.sha256(json.dumps(self.document, sort_keys=True).encode()).hexdigest()
 
 
+def _possible(path: Path) -> Path:
+    """A name that a disk can have: otherwise every look at it would be an error of its own."""
+    if "\0" in str(path) or any(len(part.encode(errors="replace")) > LONGEST_NAME for part in path.parts):
+        raise ValueError(f"each name in a path has at most {LONGEST_NAME} bytes, and no zero byte")
+    return path
+
+
+OwnPath = Annotated[Path, AfterValidator(_possible)]
+
+
 class DataFiles(BaseModel):
     """Where a holder's own data is: tables with ids, or tensors that are aligned already."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    nodes: Path | None = None  # table of ids and features, CSV or Parquet (data/tables.py)
-    edges: Path | None = None  # table of pairs of ids
+    nodes: OwnPath | None = None  # table of ids and features, CSV or Parquet (data/tables.py)
+    edges: OwnPath | None = None  # table of pairs of ids
     columns: dict[str, Any] = {}  # which column is what (data/columns.py)
-    holding: Path | None = None  # instead of tables: aligned features and edges (data/prepared.py)
-    labels: Path | None = None  # label holder only; of the same kind as the others
+    holding: OwnPath | None = None  # instead of tables: aligned features and edges (data/prepared.py)
+    labels: OwnPath | None = None  # label holder only; of the same kind as the others
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -150,14 +161,14 @@ class PartyFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    key: Path  # private key, PEM
-    certificate: Path  # its certificate, PEM; the only one of these files that leaves
-    revocation_list: Path | None = None  # of the CA that the federation file names, PEM
-    passphrase_file: Path | None = None  # of the key; or the environment variable VFGNN_PASSPHRASE
+    key: OwnPath  # private key, PEM
+    certificate: OwnPath  # its certificate, PEM; the only one of these files that leaves
+    revocation_list: OwnPath | None = None  # of the CA that the federation file names, PEM
+    passphrase_file: OwnPath | None = None  # of the key; or the environment variable VFGNN_PASSPHRASE
     listen: Address | None = None  # interface and port; default: all interfaces, the port of the federation file
     proxy: str | None = None  # http://host:port, for the connections that this party dials
-    run_folder: Path = Path("run")
-    privacy_ledger: Path = Path(
+    run_folder: OwnPath = Path("run")
+    privacy_ledger: OwnPath = Path(
         "privacy_ledger.jsonl"
     )  # over all runs on this data; what was noised once lies beside it
     threads: Annotated[int, Field(ge=1)] | None = None  # default: all cores

@@ -17,6 +17,14 @@ from vfgnn.errors import ConfigError
 from vfgnn.writing import write_whole
 
 MARGIN = timedelta(minutes=5)  # a peer's clock may be a little behind ours
+UNREADABLE = (
+    ValueError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+"""What `cryptography` says of bytes that are no certificate."""
 
 
 def new(name: str, *, days: int, passphrase: bytes | None, now: datetime | None = None) -> tuple[bytes, bytes]:
@@ -106,8 +114,11 @@ def verify(content: bytes, signature: bytes, certificate: x509.Certificate) -> b
 def parse(pem: str | bytes, where: str) -> x509.Certificate:
     """One certificate; the first one if there are several (the rest are its chain)."""
     try:
-        return x509.load_pem_x509_certificate(pem.encode() if isinstance(pem, str) else pem)
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
+        made = x509.load_pem_x509_certificate(pem.encode() if isinstance(pem, str) else pem)
+        # They are parsed when they are looked at: whatever is wrong with them is found here.
+        _ = made.subject, made.issuer, made.extensions, made.public_key(), made.not_valid_after_utc
+        return made
+    except UNREADABLE as error:
         raise ConfigError("not a certificate", expected="PEM", got=str(error)[:120], where=where) from None
 
 
