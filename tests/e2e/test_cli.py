@@ -63,7 +63,7 @@ def test_help_shows_the_example():
 
 
 def test_version():
-    assert vfgnn("--version").stdout.strip() == "0.1.0"
+    assert vfgnn("--version").stdout.strip() == "0.2.0"
 
 
 def test_simulate_writes_what_it_prints(tmp_path):

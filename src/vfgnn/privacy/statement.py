@@ -213,6 +213,8 @@ def not_covered(agreement: Agreement) -> tuple[str, ...]:
             found.append("rows and edges, against the holders that see h0: noise on rows is against the server")
     elif privacy.row_epsilon is None:
         found.append("features, against the server")
+    if agreement.exposed_publishers:
+        found.append("rows, against the label holder, which can rebuild them from z_L")
     if privacy.edge_epsilon is None:
         found.append("edges" if privacy.row_epsilon is None else "edges, beyond what the noise on rows hides")
     if privacy.label_epsilon is None:
