@@ -11,7 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from vfgnn.h0_bound import largest_feature_bound
-from vfgnn.settings import Public, Settings, explain
+from vfgnn.settings import MOST, Count, Public, Settings, Whole, explain
 
 SERVER = "server"
 DEALER = "dealer"
@@ -21,7 +21,7 @@ class HolderShape(Public):
     """The public part of a holder: its name, how many columns it has, and whether it has edges."""
 
     name: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
-    features: Annotated[int, Field(ge=0)]
+    features: Count
     edges: bool
     integer: bool = False  # whether all its features are whole numbers: they then need no fraction bits
 
@@ -29,8 +29,8 @@ class HolderShape(Public):
 class Agreement(Public):
     """Who takes part, in sizes only, and the settings they agreed on."""
 
-    nodes: Annotated[int, Field(ge=1)]
-    classes: Annotated[int, Field(ge=2)]
+    nodes: Whole
+    classes: Annotated[int, Field(ge=2, le=MOST)]
     holders: Annotated[tuple[HolderShape, ...], Field(min_length=1)]
     label_holder: str
     settings: Settings

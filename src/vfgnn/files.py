@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.errors import ConfigError
-from vfgnn.settings import Public, Settings, explain
+from vfgnn.settings import Public, Settings, Whole, explain
 from vfgnn.shown import shown
 
 Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\s/]+):[0-9]{1,5}$")]
@@ -51,7 +51,7 @@ class Alignment(Public):
     """How the holders find out which nodes they share, where they bring tables with ids (alignment/)."""
 
     method: Literal["tokens", "psi"] = "tokens"  # psi: two holders, without the server
-    max_ids: Annotated[int, Field(ge=1)] = 1_000_000  # no holder may have more; so many nodes at most
+    max_ids: Whole = 1_000_000  # no holder may have more; so many nodes at most
     keep_local_neighbours: bool = False  # nodes that only one holder has stay in its own graph (individual mode)
 
 
@@ -67,7 +67,7 @@ class FederationFile(Public):
     dealer: Reachable | None = None
     certificate_authority: str | None = None  # PEM; trusted for every party that lists no certificate
     patience: Patience = Patience()
-    checkpoint_every: Annotated[int, Field(ge=1)] = 10  # steps between two checkpoints of every party
+    checkpoint_every: Whole = 10  # steps between two checkpoints of every party
     settings: Settings
 
     @model_validator(mode="after")

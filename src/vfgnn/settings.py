@@ -18,6 +18,9 @@ from vfgnn.errors import ConfigError
 Gnn = Literal["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp", "own"]
 Combine = Literal["concat", "mean", "regression", "confidence", "own"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+MOST = 2**40  # of anything that is counted: far beyond any federation, and no number that overflows
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Whole = Annotated[int, Field(ge=1, le=MOST)]  # at least one
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
@@ -47,7 +50,7 @@ class Privacy(Public):
     # the data itself, once
     edge_epsilon: Positive | None = None
     publish_noised_edges: bool = False  # the holders exchange them, and each aggregates over all of them
-    noised_edge_bound: Annotated[int, Field(ge=1)] = 10_000_000  # pairs in one list, at most
+    noised_edge_bound: Whole = 10_000_000  # pairs in one list, at most
     label_epsilon: Positive | None = None
     label_correction: bool = False  # the loss of the noised labels' distribution instead of their own
 
@@ -87,7 +90,7 @@ class Settings(Public):
     # CG1 features
     initial_embedding: Literal["collaborative", "individual"] = "collaborative"
     joint_layer: Literal["secure", "insecure_clear"] = "secure"
-    joint_layer_epochs: Annotated[int, Field(ge=0)] | None = None  # None: trained in every epoch, as in the paper
+    joint_layer_epochs: Count | None = None  # None: trained in every epoch, as in the paper
     joint_learning_rate: Positive = 1.0  # momentum SGD: the only kind of step that shares can take
     joint_momentum: Fraction = 0.9
     joint_nesterov: bool = False
@@ -101,20 +104,20 @@ class Settings(Public):
     layers: Annotated[int, Field(ge=1, le=64)] = 2  # K; for APPNP the number of propagation steps
     embedding_activation: Literal["none", "tanh"] = "none"  # applied to h0 before the GNN
     teleport: Fraction = 0.1  # APPNP's alpha
-    fanout: tuple[Annotated[int, Field(ge=1)], ...] | None = None  # neighbours sampled per layer while training
+    fanout: tuple[Whole, ...] | None = None  # neighbours sampled per layer while training
     # CG2
     combine: Combine = "mean"
-    confidence_degree: Annotated[int, Field(ge=1)] = 8  # D: degrees from here on count as full confidence
+    confidence_degree: Whole = 8  # D: degrees from here on count as full confidence
     hidden_layers: Annotated[int, Field(ge=0, le=16)] = 1
     accept_row_leak: bool = False  # all parties know that the label holder can rebuild rows (model/leak_meter.py)
     dropout: Fraction = 0.5
     # training
     learning_rate: Positive = 0.01  # Adam, each party for the weights that it holds alone
     weight_decay: NotNegative = 0.0005
-    epochs: Annotated[int, Field(ge=1)] = 200
-    batch_rows: Annotated[int, Field(ge=1)] | None = None  # training rows in a batch, at most; None: all at once
-    evaluate_every: Annotated[int, Field(ge=1)] = 1
-    patience: Annotated[int, Field(ge=1)] | None = None  # epochs without a better validation accuracy; None: never stop
+    epochs: Whole = 200
+    batch_rows: Whole | None = None  # training rows in a batch, at most; None: all at once
+    evaluate_every: Whole = 1
+    patience: Whole | None = None  # epochs without a better validation accuracy; None: never stop
     select_by: Literal["accuracy", "f1", "auc", "average_precision"] = "accuracy"  # which epoch is best, on validation
     class_weights: Literal["none", "balanced"] = "none"  # balanced: rare classes count as much as frequent ones
     publish: Literal["needed", "all"] = "needed"

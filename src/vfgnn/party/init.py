@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from vfgnn.agreement import DEALER, SERVER, HolderShape
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile, to_toml
-from vfgnn.settings import Public, explain
+from vfgnn.settings import MOST, Count, Public, explain
 from vfgnn.transport import certificates
 from vfgnn.writing import write_whole
 
@@ -27,9 +27,9 @@ class Card(Public):
     name: str
     certificate: str
     address: str | None = None
-    features: Annotated[int, Field(ge=0)] | None = None  # holders
+    features: Count | None = None  # holders
     edges: bool = False
-    classes: Annotated[int, Field(ge=2)] | None = None  # the label holder
+    classes: Annotated[int, Field(ge=2, le=MOST)] | None = None  # the label holder
 
 
 def write_party(
