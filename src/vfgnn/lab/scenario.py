@@ -69,6 +69,7 @@ class SimulationResult:
     leak_meters: tuple[LeakMeter, ...]
     settings: Settings
     privacy: Statement | None = None  # the label holder's, with what was spent
+    exposed_publishers: tuple[str, ...] = ()  # whose rows the label holder can rebuild from z_L
 
     @property
     def test_accuracy(self) -> float:
@@ -99,6 +100,7 @@ class SimulationResult:
             "seconds_per_epoch": self.seconds_per_epoch,
             "bytes_per_epoch": self.bytes_per_epoch,
             "revealed_dimensions": self.revealed_dimensions,
+            "exposed_publishers": list(self.exposed_publishers),
             "leak_meter": {meter.holder: meter.share for meter in self.leak_meters},
             "privacy": None if self.privacy is None else self.privacy.to_json(),
             "settings": self.settings.model_dump(mode="json"),
@@ -219,6 +221,7 @@ class Scenario:
             leak_meters=self._leak_meters(agreement, outcome),
             settings=self.settings,
             privacy=None if self.settings.privacy.off else self.stated(spent),
+            exposed_publishers=agreement.exposed_publishers,
         )
 
     def stated(self, spent: Sequence[Release] | None = None) -> Statement:

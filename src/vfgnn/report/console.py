@@ -123,6 +123,9 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
         console.print("what the reveals of h0 give the other holders (from 100 % on, possibly all):")
         for meter in result.leak_meters:
             console.print(f"  {meter.explain()}")
+    if result.exposed_publishers:
+        exposed = " and ".join(result.exposed_publishers)
+        console.print(f"the label holder can rebuild the published rows of {exposed} from z_L (accept_row_leak)")
     if result.privacy is not None:
         show_privacy(console, result.privacy, "differential privacy, as spent by the label holder")
 
