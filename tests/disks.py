@@ -13,7 +13,7 @@ from vfgnn import writing
 
 
 @contextmanager
-def small_disk(folder, size="1m"):
+def small_disk(folder, size="4m"):
     """A real one, mounted at `folder`; needs the right to mount."""
     folder.mkdir(parents=True, exist_ok=True)
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True)
