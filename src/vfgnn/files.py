@@ -206,7 +206,7 @@ def _load(path: Path, kind: type[File], what: str) -> File:
         return kind.model_validate(tomllib.loads(path.read_text()))
     except OSError as error:
         raise ConfigError(f"no {what}", expected="a readable file", got=str(error.strerror), where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"the {what} is not TOML", got=str(error), where=str(path)) from None
     except ValidationError as error:
         raise explain(error, str(path), kind) from None

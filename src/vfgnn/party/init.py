@@ -119,7 +119,7 @@ def read_card(path: Path) -> Card:
         card = Card.model_validate(tomllib.loads(path.read_text()))
     except OSError as error:
         raise ConfigError("no such card", got=str(error.strerror), where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError("a card that is not TOML", got=str(error), where=str(path)) from None
     except ValidationError as error:
         raise explain(error, str(path), Card) from None
