@@ -18,7 +18,7 @@ from vfgnn.messages import Declared
 from vfgnn.settings import Settings
 from vfgnn.split.program import CONTROL, H0_SHARE
 from vfgnn.transport import certificates
-from vfgnn.transport.connection import Budget, Capacity
+from vfgnn.transport.capacity import Capacity, LinkBudget
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 
@@ -78,7 +78,7 @@ class Party:
     def __init__(self, local, name, work=lambda network, peer: None, *, also=(), **changes):
         self.name, self.peer = name, "B" if name == "A" else "A"
         self.events, self.error, self._work = [], None, work
-        either_way = Budget(WINDOW, WINDOW * 2**26, {H0_SHARE: 2**26, CONTROL: 2**26})
+        either_way = LinkBudget(WINDOW, WINDOW * 2**26, {H0_SHARE: 2**26, CONTROL: 2**26})
         peers = dict.fromkeys((self.peer, *also), Capacity(either_way, either_way))
         self.network = Network(endpoint(local, name, **changes), peers, on_event=self._hear)
         self.thread = threading.Thread(target=self._live, name=name)

@@ -24,7 +24,7 @@ from rich.table import Table
 from torch import Generator, Tensor
 
 from vfgnn.agreement import SERVER
-from vfgnn.audit.attack import Finding
+from vfgnn.audit.attack import AttackFinding
 from vfgnn.audit.columns_from_h0 import columns_found
 from vfgnn.audit.edges import cosines, drawn_pairs
 from vfgnn.audit.labels_from_gradient import clusters_found, gradient_of
@@ -123,7 +123,7 @@ def view_of_one_reveal(holdings: list[Holding], labels: Labels, seed: int) -> Vi
     return train_and_record(holdings, labels, Preset("best").settings(overrides=changed), seed=seed)[1]["A"]
 
 
-def most_frequent_columns(scenario: Scenario, seed: int) -> Finding:
+def most_frequent_columns(scenario: Scenario, seed: int) -> AttackFinding:
     """Holder A, from one reveal of h0, when both have only their FEW_COLUMNS most frequent words: B's columns."""
     few = []
     for holding in scenario.holdings:
@@ -146,7 +146,7 @@ class Leak:
     statistics: dict[str, object] = field(default_factory=dict)  # of the attacks of vfgnn/audit
 
     @staticmethod
-    def of(name: str, source: str, finding: Finding, **more: float) -> "Leak":
+    def of(name: str, source: str, finding: AttackFinding, **more: float) -> "Leak":
         """A finding of the audit."""
         attack, measured = finding.attack, finding.measured
         gets, statistics = f"{attack.target} ({finding.about})", {**finding.to_json(), **more}

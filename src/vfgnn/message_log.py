@@ -14,7 +14,7 @@ single messages to an auditor later. Whoever has a log and its keys can try payl
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hmac import compare_digest
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -37,37 +37,39 @@ FORMAT = 2
 ALGORITHM = "blake3"
 Sign = Callable[[bytes], tuple[bytes, str]]
 """Signs bytes with the party's key: the signature, and the PEM certificate that verifies it."""
-Count = Annotated[int, msgspec.Meta(ge=0)]
+YEAR_10000 = 253_402_300_800  # seconds since 1970: calendars end before it
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Word = Annotated[str, msgspec.Meta(max_length=200)]  # a log may be another party's
 Digest = Annotated[str, msgspec.Meta(pattern=rf"^{ALGORITHM}:[0-9a-f]{{64}}\Z")]
 Key = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LogLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What every line has."""
 
     number: Count
     hash: str
     format: int
-    run: str  # of one start; a run that was resumed has several
-    sender: str
-    receiver: str
+    run: Word  # of one start; a run that was resumed has several
+    sender: Word
+    receiver: Word
 
 
-class Entry(Line, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Entry(LogLine, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One message, as one line of the log."""
 
-    at: Annotated[float, msgspec.Meta(ge=0, le=1e12)]  # seconds since 1970, by this party's clock
+    at: Annotated[float, msgspec.Meta(ge=0, lt=YEAR_10000)]  # seconds since 1970, by this party's clock
     place: Count  # among the messages from this sender to this receiver in this start, from 1
-    kind: str
-    phase: str
-    step: int | None
-    dtype: str
+    kind: Word
+    phase: Word
+    step: Count | None
+    dtype: Word
     shape: tuple[Count, ...]
     bytes: Count
     digest: Digest
 
 
-class LogKey(Line, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LogKey(LogLine, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The key that the digests of one link in one start follow from, as one line of the list of keys."""
 
     key: Key
@@ -78,8 +80,8 @@ class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     entries: Count
     head: str
-    signature: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z")]
-    certificate: str
+    signature: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z", max_length=10_000)]
+    certificate: Annotated[str, msgspec.Meta(max_length=100_000)]
 
 
 def message_key(log_key: bytes, run: str, sender: str, receiver: str, place: int) -> bytes:
@@ -106,7 +108,7 @@ def verify(payload: torch.Tensor, entry: Entry, key: bytes) -> bool:
 class _Link:
     """How many messages there were on a link of this start, and the key of their digests."""
 
-    key: bytes
+    key: bytes = field(repr=False)
     messages: int = 0
 
 
@@ -191,7 +193,7 @@ def read_keys(path: Path) -> dict[tuple[str, str, str], bytes]:
     return {(line.run, line.sender, line.receiver): bytes.fromhex(line.key) for line in lines}
 
 
-Some = TypeVar("Some", bound=Line)
+Some = TypeVar("Some", bound=LogLine)
 
 
 def _read(path: Path, what: str, kind: type[Some]) -> Iterator[Some]:

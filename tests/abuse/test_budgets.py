@@ -19,11 +19,11 @@ from vfgnn.party import programs
 from vfgnn.party.session import NetworkSession, capacities
 from vfgnn.party.trained import TrainedParty
 from vfgnn.split.program import CONTROL, H0_SHARE
-from vfgnn.transport import connection, wire
-from vfgnn.transport.connection import NOTHING, Budget, Capacity
+from vfgnn.transport import wire
+from vfgnn.transport.capacity import NOTHING, Capacity, LinkBudget
 
 MB = 2**20
-SMALL = Capacity(Budget(8, 2 * MB, {H0_SHARE: MB}), Budget(8, 2 * MB, {H0_SHARE: MB}))
+SMALL = Capacity(LinkBudget(8, 2 * MB, {H0_SHARE: MB}), LinkBudget(8, 2 * MB, {H0_SHARE: MB}))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_messages_beyond_the_budget_stay_on_the_line(local, taken):
 
 
 def test_without_the_budget_all_of_them_take_memory(local, taken, monkeypatch):
-    monkeypatch.setattr(connection.Budget, "has_room", lambda *_: True)
+    monkeypatch.setattr(LinkBudget, "has_room", lambda *_: True)
     before = []
     attack(local, lambda start: [*six(start), 0.5], slow(taken, before), room=SMALL)
     assert before == [6 * MB]

@@ -18,7 +18,9 @@ from vfgnn.errors import PartyFailed, PeerFailed, VfgnnError
 from vfgnn.shown import shown
 from vfgnn.split.program import CONTROL
 from vfgnn.transport import wire
-from vfgnn.transport.connection import FAILED, LEFT, NOTHING, Alarm, Link, brief
+from vfgnn.transport.capacity import NOTHING
+from vfgnn.transport.connection import Alarm, Link
+from vfgnn.transport.goodbye import FAILED, LEFT, brief
 
 HARMFUL = {chr(one) for one in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F))}
 HARMFUL |= {chr(one) for one in range(0x2066, 0x206A)}

@@ -35,7 +35,8 @@ from vfgnn.logs import Event
 from vfgnn.message_log import MessageLog, read_entries, read_keys
 from vfgnn.split.program import H0_SHARE
 from vfgnn.transport import certificates, connection, tls, wire
-from vfgnn.transport.connection import NOTHING, Alarm, Link, cancel
+from vfgnn.transport.capacity import NOTHING
+from vfgnn.transport.connection import Alarm, Link, cancel
 from vfgnn.transport.endpoint import RUN
 
 SECRET = torch.frombuffer(bytearray(b"the account of Mrs Miller" * 40), dtype=torch.uint8)
@@ -772,6 +773,17 @@ def test_a_label_holder_that_never_starts_is_named_with_the_key_that_counts(tmp_
     assert f"within 0.5 s ({key} in the federation file)" in str(other.error)
 
 
+def join_as_second(local, one, first):
+    """Another process with the key of B dials A when A and `first`, the B of before, have met."""
+    one.thread.start(), first.thread.start()
+    while not hasattr(first, "start"):
+        time.sleep(0.01)
+    second = Party(local, "B")
+    second.network._dialled, second.network._endpoint.listening_socket = ["A"], lambda: None
+    second.thread.start()
+    return second
+
+
 def test_a_second_process_with_the_key_of_a_connected_party_is_refused(tmp_path):
     """It hears why; the first one goes on, and nobody goes back."""
     local = small(tmp_path / "federation", patience=QUICK)
@@ -784,12 +796,7 @@ def test_a_second_process_with_the_key_of_a_connected_party_is_refused(tmp_path)
         assert torch.equal(network.get(peer)[1], words(3))
 
     one, first = Party(local, "A", talk), Party(local, "B", talk)
-    one.thread.start(), first.thread.start()
-    while not hasattr(first, "start"):
-        time.sleep(0.01)
-    second = Party(local, "B")
-    second.network._dialled, second.network._endpoint.listening_socket = ["A"], lambda: None
-    second.thread.start()
+    second = join_as_second(local, one, first)
     second.thread.join(20)
     refused.set()
     for party in (one, first):
@@ -808,12 +815,7 @@ def test_without_the_probe_a_second_process_pushes_out_the_first(tmp_path, monke
     monkeypatch.setattr(connection.Link, "answers", silent)
     local = small(tmp_path / "federation", patience=Patience(start_s=1, message_s=5, away_s=1))
     one, first = (Party(local, name, lambda network, peer: network.get(peer)) for name in "AB")
-    one.thread.start(), first.thread.start()
-    while not hasattr(first, "start"):
-        time.sleep(0.01)
-    second = Party(local, "B")
-    second.network._dialled, second.network._endpoint.listening_socket = ["A"], lambda: None
-    second.thread.start()
+    second = join_as_second(local, one, first)
     for party in (one, first, second):
         party.thread.join(30)
     assert "B was started anew" in str(one.error)

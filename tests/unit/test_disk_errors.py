@@ -23,7 +23,7 @@ from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.train import run_party
 from vfgnn.privacy.ledger import Ledger, Release, read_releases
 from vfgnn.records import EpochMetrics, Traffic
-from vfgnn.transport.connection import FAILED, LEFT, goodbye_code
+from vfgnn.transport.goodbye import FAILED, LEFT, goodbye_code
 from vfgnn.writing import patient, write_whole
 
 EPOCHS = 3

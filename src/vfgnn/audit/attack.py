@@ -19,7 +19,7 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Finding:
+class AttackFinding:
     """What one attack found in one run."""
 
     attack: Attack

@@ -9,7 +9,7 @@ vector would have to lie in a subspace of few dimensions among all nodes, so wha
 import torch
 from torch import Generator, Tensor
 
-from vfgnn.audit.attack import Attack, Finding
+from vfgnn.audit.attack import Attack, AttackFinding
 from vfgnn.audit.statistics import compare_shares
 from vfgnn.audit.views import View
 from vfgnn.split.joint_layer import H0
@@ -77,11 +77,11 @@ def _exact(basis: Tensor, start: Tensor) -> Tensor | None:
     return column.round().long() if bool((column * (column - 1)).abs().max() <= 1e3 * EXACT) else None
 
 
-def columns_found(view: View, about: str, x: Tensor, rng: Generator) -> Finding:
+def columns_found(view: View, about: str, x: Tensor, rng: Generator) -> AttackFinding:
     """Held against the columns [nodes, p] of `about`."""
     if view.holding is None:
         raise TypeError("the attack needs a holder's view")
     own = view.holding.x
     columns, truth = binary_columns(first_h0(view), own, rng), x.long().t()
     hits, trivial = (_among(truth, some.long().t()) for some in (columns, own))
-    return Finding(COLUMNS, view.party, about, compare_shares(hits, {"own columns": trivial}))
+    return AttackFinding(COLUMNS, view.party, about, compare_shares(hits, {"own columns": trivial}))

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor, bincount, from_numpy
 
 from vfgnn.agreement import SERVER
-from vfgnn.audit.attack import Attack, Finding
+from vfgnn.audit.attack import Attack, AttackFinding
 from vfgnn.audit.statistics import compare_shares
 from vfgnn.audit.views import View
 from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, LOCAL_GRADIENT
@@ -56,10 +56,10 @@ def rows_of(view: View, about: str) -> Tensor:
     return view.received(LOCAL_EMBEDDINGS, about)[0] if server else view.sent(LOCAL_EMBEDDINGS, SERVER)[0]
 
 
-def clusters_found(view: View, y: Tensor) -> tuple[Finding, float]:
+def clusters_found(view: View, y: Tensor) -> tuple[AttackFinding, float]:
     """Held against the labels of the training rows, in their order; also the adjusted Rand index of the attack."""
     about, classes = view.agreement.label_holder, view.agreement.classes
     found = clusters(gradient_of(view), classes)
     base = clusters(rows_of(view, view.agreement.publishers[0])[: len(y)], classes)  # training rows come first
     measured = compare_shares(in_majority(found, y), {"published rows": in_majority(base, y)})
-    return Finding(CLUSTERS, view.party, about, measured), float(adjusted_rand_score(y, found))
+    return AttackFinding(CLUSTERS, view.party, about, measured), float(adjusted_rand_score(y, found))

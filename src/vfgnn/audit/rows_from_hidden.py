@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from vfgnn.agreement import SERVER
-from vfgnn.audit.attack import Attack, Finding
+from vfgnn.audit.attack import Attack, AttackFinding
 from vfgnn.audit.edges import cosines, drawn_pairs
 from vfgnn.audit.statistics import compare_rankings, compare_shares
 from vfgnn.audit.views import View
@@ -119,13 +119,13 @@ def _whitened(seen: Tensor) -> Tensor:
     return kept
 
 
-def rows_found(view: View, about: str, rows: Tensor) -> Finding:
+def rows_found(view: View, about: str, rows: Tensor) -> AttackFinding:
     """Held against the rows [nodes, d] that `about` published."""
     rows = rows.double()
     length = torch.linalg.vector_norm(rows, dim=1)
     guesses = {"": rebuilt_rows(view)[about], "own row": _own_rows(view, rows)}
     right = {name: torch.linalg.vector_norm(guess - rows, dim=1) <= CLOSE * length for name, guess in guesses.items()}
-    return Finding(ROWS, view.party, about, compare_shares(right.pop(""), right))
+    return AttackFinding(ROWS, view.party, about, compare_shares(right.pop(""), right))
 
 
 def _own_rows(view: View, like: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def _own_rows(view: View, like: Tensor) -> Tensor:
     return view.sent(LOCAL_EMBEDDINGS, SERVER)[-1].double() if published else torch.zeros_like(like)
 
 
-def degrees_found(view: View, about: str, degree: Tensor) -> Finding:
+def degrees_found(view: View, about: str, degree: Tensor) -> AttackFinding:
     """With `combine = "confidence"`: held against the degrees [nodes] of `about`."""
     most = view.agreement.settings.confidence_degree
     truth, own = degree.clamp_max(most), _degrees(view).clamp_max(most)
@@ -141,7 +141,7 @@ def degrees_found(view: View, about: str, degree: Tensor) -> Finding:
     guess = (length * (most + 0.5) - 0.5).round()
     usual = torch.full_like(own, int(own.bincount().argmax()))
     others = {"own degree": own == truth, "most frequent own degree": usual == truth}
-    return Finding(DEGREES, view.party, about, compare_shares(guess == truth, others))
+    return AttackFinding(DEGREES, view.party, about, compare_shares(guess == truth, others))
 
 
 def _degrees(view: View) -> Tensor:
@@ -150,7 +150,7 @@ def _degrees(view: View) -> Tensor:
     return torch.bincount(view.holding.edge_index[1], minlength=view.agreement.nodes)
 
 
-def edges_found(view: View, about: str, holding: Holding, rng: torch.Generator) -> Finding:
+def edges_found(view: View, about: str, holding: Holding, rng: torch.Generator) -> AttackFinding:
     """Held against the edges of `about`. All labels count for the baseline, also those of no training row."""
     if view.holding is None or view.labels is None:
         raise TypeError("the attack needs the label holder's view")
@@ -162,4 +162,4 @@ def edges_found(view: View, about: str, holding: Holding, rng: torch.Generator) 
         "own rows": cosines(_own_rows(view, rebuilt_rows(view)[about]), pairs),
     }
     scores = cosines(rebuilt_rows(view)[about], pairs)
-    return Finding(EDGES, view.party, about, compare_rankings(scores, baselines, truth, rng))
+    return AttackFinding(EDGES, view.party, about, compare_rankings(scores, baselines, truth, rng))

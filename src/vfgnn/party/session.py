@@ -16,7 +16,7 @@ from vfgnn.channel import Channel, Transport
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
 from vfgnn.program import LinkUse, Program, links
-from vfgnn.transport.connection import Budget, Capacity
+from vfgnn.transport.capacity import Capacity, LinkBudget
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
@@ -110,9 +110,9 @@ def capacities(me: str, programs: Iterable[AnyProgram]) -> dict[str, Capacity]:
     return {peer: Capacity(_budget(used, me, peer), _budget(used, peer, me)) for peer in peers}
 
 
-def _budget(used: Mapping[tuple[str, str], LinkUse], sender: str, receiver: str) -> Budget:
+def _budget(used: Mapping[tuple[str, str], LinkUse], sender: str, receiver: str) -> LinkBudget:
     use, steps = used.get((sender, receiver), LinkUse()), 1 if DEALER in (sender, receiver) else 2
-    return Budget(steps * use.messages, steps * use.bytes, use.kinds)
+    return LinkBudget(steps * use.messages, steps * use.bytes, use.kinds)
 
 
 def disk_patience(file: FederationFile) -> AbstractContextManager[None]:

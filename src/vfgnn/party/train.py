@@ -33,8 +33,8 @@ from vfgnn.records import Outcome, Traffic
 from vfgnn.split.program import training
 from vfgnn.split.steps import checkpoint_steps, end_step, trained_epochs
 from vfgnn.transport import certificates, tls
-from vfgnn.transport.connection import brief
 from vfgnn.transport.endpoint import Endpoint
+from vfgnn.transport.goodbye import brief
 from vfgnn.transport.memory import InMemoryNetwork
 from vfgnn.transport.wire import Start
 

@@ -11,7 +11,6 @@ and whole or not there.
 
 import hashlib
 import json
-import secrets
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,14 @@ from pathlib import Path
 import torch
 
 from vfgnn.errors import LedgerRefused
+from vfgnn.randomness import new_seed
 from vfgnn.tensor_file import read_tensors, write_tensors
 from vfgnn.writing import make_folder, remove_unfinished
 
 
 def new_copy_id() -> str:
     """Nobody has drawn it before."""
-    return secrets.token_hex(16)
+    return new_seed().hex()[:32]
 
 
 @dataclass(frozen=True, repr=False)

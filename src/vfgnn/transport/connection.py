@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,14 +20,13 @@ import torch
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 
-from vfgnn.errors import ChannelClosed, DeadlinePassed, DiskError, PeerFailed, PeerRestarted, ProtocolError, VfgnnError
+from vfgnn.errors import ChannelClosed, DeadlinePassed, PeerFailed, PeerRestarted, ProtocolError, VfgnnError
 from vfgnn.files import Patience
-from vfgnn.messages import Declared, Kind
+from vfgnn.messages import Declared
 from vfgnn.transport import wire
+from vfgnn.transport.capacity import Capacity
+from vfgnn.transport.goodbye import ENDED, FAILED, LEFT, RESTARTED, brief
 
-ENDED, LEFT, FAILED, RESTARTED = 1000, 1001, 1008, 1012
-"""WebSocket close codes: all messages were used; this party was stopped, by its operator or by its disk, and may come
-back; it gave up, and says why; somebody was started anew."""
 START_MARGIN_S = 5.0  # the label holder began to wait a little later
 CANCEL_S = 0.2  # after which a task is cancelled once more
 POLL_S = 0.5  # waits are cut into pieces so that Ctrl-C gets through
@@ -48,31 +47,6 @@ class Outgoing:
         if self.tensor._version != self.version:
             raise ProtocolError("a message was changed after it was sent", got=str(self.header.kind))
         return wire.payload_bytes(self.tensor)
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What may be under way in one direction of a link: sent, and not used yet."""
-
-    messages: int
-    bytes: int
-    kinds: Mapping[Kind, int]  # with the bytes of the largest message of each
-
-    def has_room(self, waiting: int, waiting_bytes: int, message: Declared) -> bool:
-        """Whether one more message may follow those that wait."""
-        fits = message.bytes <= self.kinds.get(message.kind, -1)
-        return fits and waiting < self.messages and waiting_bytes + message.bytes <= self.bytes
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """Both directions of a link."""
-
-    sends: Budget
-    receives: Budget
-
-
-NOTHING = Capacity(Budget(0, 0, {}), Budget(0, 0, {}))
 
 
 @dataclass
@@ -474,24 +448,3 @@ async def cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
             task.cancel()
         await asyncio.wait(pending, timeout=CANCEL_S)
     await asyncio.gather(*tasks, return_exceptions=True)  # so that no error of theirs counts as unheard
-
-
-def goodbye_code(error: BaseException) -> int:
-    """How a party that could not finish says goodbye."""
-    if isinstance(error, PeerRestarted):
-        return RESTARTED
-    return LEFT if isinstance(error, (KeyboardInterrupt, SystemExit, DiskError)) else FAILED
-
-
-def brief(error: BaseException) -> str:
-    """An error as a close reason, within the 123 bytes that a WebSocket allows.
-
-    Reveals: to the peer, why. Our own errors carry no private value; of others only the kind is told.
-    """
-    if isinstance(error, VfgnnError):
-        text = error.what
-    elif isinstance(error, (KeyboardInterrupt, SystemExit)):
-        text = "stopped by its operator"
-    else:
-        text = f"an error in its program ({type(error).__name__})"
-    return text.encode()[:120].decode(errors="ignore")

@@ -33,8 +33,8 @@ from vfgnn.files import FederationFile, PartyFile, differences
 from vfgnn.randomness import derive_key, new_seed
 from vfgnn.shown import shown
 from vfgnn.transport import certificates, tls, wire
-from vfgnn.transport.connection import FAILED, brief
 from vfgnn.transport.gate import Gate
+from vfgnn.transport.goodbye import FAILED, brief
 from vfgnn.transport.revocation import RevocationList
 from vfgnn.version import __version__
 

@@ -29,8 +29,10 @@ from vfgnn.errors import (
 from vfgnn.logs import Event
 from vfgnn.messages import Declared
 from vfgnn.randomness import new_seed
-from vfgnn.transport.connection import ENDED, FAILED, NOTHING, Alarm, Capacity, Link, brief, cancel, goodbye_code
+from vfgnn.transport.capacity import NOTHING, Capacity
+from vfgnn.transport.connection import Alarm, Link, cancel
 from vfgnn.transport.endpoint import LATER, RUN, Caller, Endpoint, named
+from vfgnn.transport.goodbye import ENDED, FAILED, brief, goodbye_code
 from vfgnn.transport.wire import Hello, Start, highest_common
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 2.0  # between two attempts to dial

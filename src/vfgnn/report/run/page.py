@@ -18,7 +18,7 @@ from vfgnn.report import charts
 from vfgnn.report.html import Html, card_of, list_of, markup, page_of, table_of, tag
 from vfgnn.report.run.afterwards import afterwards, both_ends
 from vfgnn.report.run.audit import Audit, audit, disagreements
-from vfgnn.report.run.records import Kept, Link, NoisedPart, over_one_node
+from vfgnn.report.run.records import Kept, LinkRecord, NoisedPart, over_one_node
 
 LEAKS = resources.files("vfgnn.report") / "leaks.json"  # of a benchmark graph: tools/measure_leaks.py writes it
 SCORES = {"accuracy": "test accuracy", "f1": "F1", "auc": "AUC", "average_precision": "average precision"}
@@ -92,7 +92,7 @@ def _figure(drawn: Html) -> Html:
 def _traffic(kept: Sequence[Kept]) -> Html:
     """What crossed each link by its sender's record, or by the receiver's where the sender's is not here."""
     here = {one.party for one in kept}
-    found: dict[tuple[str, str], list[Link]] = defaultdict(list)
+    found: dict[tuple[str, str], list[LinkRecord]] = defaultdict(list)
     waited: dict[tuple[str, str], float] = defaultdict(float)
     for one in kept:
         for link in one.traffic:

@@ -7,7 +7,6 @@ a name that is no party's, a text without end: each is a DataError with the file
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -15,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from vfgnn.errors import DataError
 from vfgnn.files import FederationFile
-from vfgnn.message_log import Entry, read_entries, seal_path
+from vfgnn.message_log import Entry, read_entries
+from vfgnn.shown import shown
 
-YEAR_10000 = 253_402_300_800  # seconds since 1970: calendars end before it
+SHOWN = 200  # characters of a key or of a finding
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Moment = Annotated[float, Field(ge=0, lt=YEAR_10000)]
 Word = Annotated[str, Field(max_length=200)]
 Sentence = Annotated[str, Field(max_length=2000)]
 Content = TypeVar("Content")
@@ -82,7 +81,7 @@ class About(Record):
     outcome: Ended | None = None
 
 
-class Link(Record):
+class LinkRecord(Record):
     """One direction of one link in one phase, of traffic.json."""
 
     sender: Word
@@ -100,26 +99,6 @@ class Epoch(Record):
     val_accuracy: float | None
 
 
-class Logged(Record):
-    """What the page shows of a line of a message log."""
-
-    at: Moment
-    run: Word
-    sender: Word
-    receiver: Word
-    kind: Word
-    step: Count | None
-    bytes: Count
-    digest: Word
-
-
-class Seal(Record):
-    """Beside a message log."""
-
-    signature: Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$", max_length=10_000)]
-    certificate: Annotated[str, Field(max_length=100_000)]
-
-
 @dataclass(frozen=True)
 class Kept:
     """One party's run folder."""
@@ -127,7 +106,7 @@ class Kept:
     folder: Path
     about: About
     file: FederationFile
-    traffic: tuple[Link, ...]
+    traffic: tuple[LinkRecord, ...]
     metrics: tuple[Epoch, ...]
     entries: tuple[Entry, ...] | None  # of its message log; None: there is none
 
@@ -145,7 +124,7 @@ class Kept:
         file = _read(folder / "federation.json", TypeAdapter(FederationFile))
         _refuse_strangers(file.parties, folder / "run.json", party=about.party)
         traffic, log = folder / "traffic.json", folder / "messages.jsonl"
-        links = _read(traffic, TypeAdapter(list[Link])) if traffic.is_file() else []
+        links = _read(traffic, TypeAdapter(list[LinkRecord])) if traffic.is_file() else []
         for link in links:
             _refuse_strangers(file.parties, traffic, sender=link.sender, receiver=link.receiver)
         entries = tuple(entries_of(log, file.parties)) if log.is_file() else None
@@ -161,18 +140,9 @@ def over_one_node(file: FederationFile) -> FederationFile:
 
 
 def entries_of(log: Path, names: Collection[str]) -> Iterator[Entry]:
-    """A message log whose values are what they should be, and whose seal, if there is one, can be read."""
-    if seal_path(log).is_file():
-        _read(seal_path(log), TypeAdapter(Seal))
-    found = read_entries(log)
-    for number in count(1):
-        where = f"{log}, line {number}"
-        with _named(where):
-            entry = next(found, None)
-            if entry is None:
-                return
-            Logged.model_validate(entry, from_attributes=True)
-        _refuse_strangers(names, where, sender=entry.sender, receiver=entry.receiver)
+    """A message log between parties that there are."""
+    for entry in read_entries(log):
+        _refuse_strangers(names, f"{log}, line {entry.number}", sender=entry.sender, receiver=entry.receiver)
         yield entry
 
 
@@ -205,14 +175,9 @@ def _named(where: str) -> Iterator[None]:
         yield
     except ValidationError as error:
         finding = error.errors(include_url=False, include_input=False)[0]
-        key = _printable(".".join(map(str, finding["loc"]))) or "the whole"
-        raise DataError(f"'{key}' cannot be used", expected=_printable(finding["msg"]), where=where) from None
+        key = shown(".".join(map(str, finding["loc"])), most=SHOWN) or "the whole"
+        raise DataError(f"'{key}' cannot be used", expected=shown(finding["msg"], most=SHOWN), where=where) from None
     except OSError as error:
         raise DataError("a record that cannot be read", got=error.strerror, where=where) from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError("a record that cannot be read", got=type(error).__name__, where=where) from None
-
-
-def _printable(text: str) -> str:
-    """For a terminal: the text may be another party's."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
