@@ -1,0 +1,87 @@
+"""The public numbers of a sealed training: what the agreement says, and how many rows train and validate.
+
+Everything that travels follows from them. Nothing private goes in.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from vfgnn.agreement import Agreement
+from vfgnn.mpc.fixed_point import feature_bits
+
+SMOOTH_HOPS, HOPS_HOPS = 10, 2
+LABEL_STEPS, FEATURE_STEPS = 4, 48
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Hashable, so that what follows from them is worked out once."""
+
+    agreement: Agreement
+    train: int
+    val: int
+
+    @property
+    def nodes(self) -> int:
+        """Of the union graph."""
+        return self.agreement.nodes
+
+    @property
+    def width(self) -> int:
+        """C - 1: columns of centred labels sum to 0, so the last one follows."""
+        return self.agreement.classes - 1
+
+    @cached_property
+    def feature_bits(self) -> dict[str, int]:
+        """Fraction bits of each feature holder's columns."""
+        return {holder.name: feature_bits(integer=holder.integer) for holder in self.agreement.feature_holders}
+
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """Of each feature holder."""
+        return {holder.name: holder.features for holder in self.agreement.feature_holders}
+
+    @cached_property
+    def entry_bounds(self) -> dict[str, int]:
+        """Of each holder: the directed entries that it declared, 0 without edges."""
+        return {holder.name: holder.entry_bound for holder in self.agreement.holders}
+
+    @property
+    def kernel(self) -> Literal["smooth", "hops"]:
+        """As set, or by the kind of the columns: whole numbers are smoothed."""
+        chosen = self.agreement.settings.sealed.kernel
+        whole = all(holder.integer for holder in self.agreement.feature_holders)
+        return ("smooth" if whole else "hops") if chosen == "auto" else chosen
+
+    @property
+    def hops(self) -> int:
+        """K."""
+        return self.agreement.settings.sealed.hops or (SMOOTH_HOPS if self.kernel == "smooth" else HOPS_HOPS)
+
+    @property
+    def blocks(self) -> int:
+        """Matrices [nodes, columns] side by side in the kernel's middle."""
+        return 1 if self.kernel == "smooth" else self.hops + 1
+
+    @property
+    def order(self) -> Literal["labels", "features"]:
+        """As set, or what sends fewer columns over the graph: 2 t (C - 1) K, or (p + C - 1) K.
+
+        `hops` needs many steps, which only the order of features has cheaply.
+        """
+        settings = self.agreement.settings.sealed
+        if settings.order != "auto":
+            return settings.order
+        by_labels = 2 * (settings.steps or LABEL_STEPS) * self.width
+        return "labels" if self.kernel == "smooth" and by_labels <= self.agreement.columns + self.width else "features"
+
+    @property
+    def steps(self) -> int:
+        """t."""
+        return self.agreement.settings.sealed.steps or (LABEL_STEPS if self.order == "labels" else FEATURE_STEPS)
+
+    @property
+    def ridges(self) -> tuple[float, ...]:
+        """The path that validation chooses from."""
+        return self.agreement.settings.sealed.ridges
