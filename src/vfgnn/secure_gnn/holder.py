@@ -13,7 +13,8 @@ from vfgnn import randomness
 from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.mpc.shared import Arithmetic, DealtMaterial
+from vfgnn.mpc.material import DealtMaterial
+from vfgnn.mpc.shared import Arithmetic
 from vfgnn.mpc.sharing import reconstruct, reveal
 from vfgnn.randomness import Stream
 from vfgnn.secure_gnn.network import INPUT_GRADIENT, VALUES, SharedNetwork
