@@ -7,7 +7,8 @@ eps stays the same for every later product, so it tells nothing more than the fi
 a fresh mask each time. eps + [u] is a fresh sharing of s, uniform at all holders but the one that adds eps.
 
 So a holder's private values need no sharing of their own: it gives them as its share, and all others give zeros. What
-it sends is its values minus its share of u, and no other holder or dealer knows all shares of u or sees eps.
+it sends is its values minus its share of u. The other holders lack that share, and the dealer, which has it, never
+sees what holders send to each other.
 
 A fixed matrix G, blinded, times W: the holders open F = W - B, the dealer deals A B with the remembered A (G's u), and
 [G W] = [A B] + E [B] + [A] F, where one of them adds E F. One round, as many words as W has; correction: as G W has.

@@ -4,7 +4,8 @@
   2. all holders open c = d + r, reduced to 16 bits; what is above k bits is uniform, and is not used
   3. each holder takes its share of T[c mod 2^k], so the result is table[d mod 2^k], exactly in the ring
 A d outside 0 .. 2^k - 1 wraps, unseen: whoever calls this bounds it. One round, 2 bytes opened for a value; the
-correction has 2^k words for a value, and each holder and the dealer hold as many in memory (k = 10, 20,000 values: 164 MB).
+correction has 2^k words for a value, and each holder and the dealer hold as many in memory (k = 10 and 20,000 values:
+164 MB).
 """
 
 from collections.abc import Sequence

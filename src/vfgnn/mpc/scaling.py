@@ -73,16 +73,14 @@ class Scaled:
     by: list[torch.Tensor]
 
 
-def scale(
-    arithmetic: Arithmetic, *values: tuple[torch.Tensor, Sequence[Blinded]], bits: int
-) -> list[Scaled]:
+def scale(arithmetic: Arithmetic, *values: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
     """For each share of V and its factors: shares of V >> bits and of the products with it, in one round.
 
     Reveals: nothing; c is uniform to all holders.
     """
     operations = [Scaling(tuple(v.shape), bits, tuple(s.label for s in factors)) for v, factors in values]
     for (v, factors), operation in zip(values, operations, strict=True):
-        if any(torch.broadcast_shapes(v.shape, s.eps.shape) != v.shape for s in factors):
+        if not all(_stretches(s.eps, v) for s in factors):
             raise ValueError(f"a factor that does not fit values of {list(operation.shape)}")
     taken = [arithmetic.material.take(operation) for operation in operations]
     offset = 2**OFFSET_BITS if bits else 0
@@ -94,9 +92,13 @@ def scale(
     ]
 
 
-def _scaled(
-    arithmetic: Arithmetic, c: torch.Tensor, dealt: Dealt, factors: Sequence[Blinded], bits: int
-) -> Scaled:
+def _stretches(factor: torch.Tensor, v: torch.Tensor) -> bool:
+    """Over V, and not V over the factor."""
+    sizes = zip(factor.shape, v.shape, strict=True) if factor.dim() == v.dim() else [(0, 1)]
+    return all(size in (1, of) for size, of in sizes)
+
+
+def _scaled(arithmetic: Arithmetic, c: torch.Tensor, dealt: Dealt, factors: Sequence[Blinded], bits: int) -> Scaled:
     """Step 3."""
     public, q = c, -dealt.parts[0]
     if bits:

@@ -74,8 +74,9 @@ class ZeroSharing:
     """A holder's part of fresh sharings of zero, from a seed that it has in common with each other holder.
 
     For i < j, i adds and j subtracts the same words (both XOR the same bits), so all parts sum to 0, and each is
-    uniform to everyone who lacks one of its seeds. With two holders there is nothing to hide from a third, and the parts are left out: a share that
-    is revealed to its only counterpart is what is revealed minus the counterpart's own share.
+    uniform to everyone who lacks one of its seeds. With two holders there is nothing to hide from a third, and the
+    parts are left out: a share that is revealed to its only counterpart is what is revealed minus the counterpart's
+    own share.
     """
 
     def __init__(self, me: str, names: Sequence[str], seeds: Mapping[str, bytes]) -> None:

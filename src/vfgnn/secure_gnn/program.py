@@ -161,5 +161,10 @@ def _layers(agreement: ServerlessAgreement, rows: int) -> list[Declared]:
     return messages + [Declared(LOGITS_SHARE, name, label_holder, WORD, logits) for name in agreement.row_readers]
 
 
+def names_of(agreement: ServerlessAgreement) -> Names:
+    """Who computes on shares, and what their messages are called."""
+    return Names(agreement.holder_names, MATERIAL_CORRECTION, MASKED_SHARE)
+
+
 def _operations(agreement: ServerlessAgreement, operations: Iterable[Operation]) -> list[Declared]:
-    return operation_messages(operations, Names(agreement.holder_names, MATERIAL_CORRECTION, MASKED_SHARE))
+    return operation_messages(operations, names_of(agreement))
