@@ -87,7 +87,7 @@ class Privacy(Public):
 class Sealed(Public):
     """The model of the sealed protocol (`protocol = "sealed"`, docs/sealed.md). The defaults serve any data set."""
 
-    kernel: Literal["auto", "smooth", "hops"] = "auto"  # auto: smooth where all columns are whole numbers
+    kernel: Literal["smooth", "hops"] = "smooth"  # smooth: neighbours are alike; hops: a weight for each hop (tables)
     order: Literal["auto", "labels", "features"] = "auto"  # what travels; auto: what is cheaper by public sizes
     hops: Annotated[int, Field(ge=1, le=64)] | None = None  # K; None: 10 for smooth, 2 for hops
     teleport: Fraction = 0.1  # alpha of smooth: how much a node stays itself in each hop

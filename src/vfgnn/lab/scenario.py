@@ -26,6 +26,7 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.publishing import RowNoise, own_row_mechanism
 from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.sealed.own_edges import entries_of, proposed_bound
 from vfgnn.settings import Preset, Settings
 from vfgnn.split.program import training
 
@@ -43,12 +44,18 @@ def agreement_of(
             features=holding.x.shape[1],
             edges=holding.edge_index.shape[1] > 0,
             integer=bool((holding.x == holding.x.round()).all()),
+            entry_bound=_declared(holding) if settings.protocol == "sealed" else 0,
         )
         for name, holding in zip(names, holdings, strict=True)
     ]
     return make_agreement(
         nodes=holdings[0].nodes, classes=labels.classes, holders=shapes, label_holder=names[0], settings=settings
     )
+
+
+def _declared(holding: Holding) -> int:
+    """What the holder would declare: its directed entries, rounded up."""
+    return proposed_bound(entries_of(holding.edge_index, holding.nodes, quota=holding.nodes).shape[1])
 
 
 @dataclass(frozen=True)

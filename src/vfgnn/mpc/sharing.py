@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.messages import Kind
 from vfgnn.randomness import Stream
@@ -91,3 +92,19 @@ class ZeroSharing:
             part = stream.integers(*share.shape, dtype=share.dtype).to(share.device)
             share = reconstruct([share, part]) if adds else without(share.clone(), [part])
         return share
+
+
+def exchange_pair_seeds(channel: Channel, names: Sequence[str], *, seed: bytes, run: str, kind: Kind) -> dict[str, bytes]:
+    """One fresh seed for each pair of holders, if there are three or more; the earlier one draws it from its own.
+
+    Reveals: to the later one, the seed that the two have in common.
+    """
+    me, seeds = channel.party, dict[str, bytes]()
+    if len(names) < 3:
+        return seeds
+    for other in names[names.index(me) + 1 :]:
+        seeds[other] = randomness.derive_key(seed, "pair", run, other)
+        channel.send(other, kind, torch.tensor(list(seeds[other]), dtype=torch.uint8))
+    for other in names[: names.index(me)]:
+        seeds[other] = bytes(channel.receive(other, kind).tolist())
+    return seeds

@@ -60,5 +60,5 @@ class Computation(Protocol):
     def tell(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the secret to the label holder, which alone gets a result."""
 
-    def tell_bits(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
-        """Reveals: bits to the label holder, which alone gets a result."""
+    def tell_classes(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
+        """Reveals: the class of each row to the label holder, which alone gets a result [rows]."""

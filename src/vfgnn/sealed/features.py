@@ -22,7 +22,8 @@ class SharedFeatures:
         by_bits = {0: u}
         for bits in sorted(set(self._bits.values()) - {0}):
             (by_bits[bits],) = computation.truncate(u, bits=bits)
-        return computation.to_columns({owner: by_bits[bits] for owner, bits in self._bits.items()})
+        columns = computation.to_columns({owner: by_bits[bits] for owner, bits in self._bits.items()})
+        return {owner: columns[owner] for owner in self._bits}  # in the common order, which all parties go by
 
     def to_nodes(self, computation: Computation, blocks: Blocks) -> torch.Tensor:
         """Sum over k of X_k W_k [nodes, columns], LONG, from LONG blocks."""

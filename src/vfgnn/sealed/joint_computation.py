@@ -14,12 +14,11 @@ from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.messages import Kind
 from vfgnn.mpc.beaver import gram, products
-from vfgnn.mpc.bits import pack, unpack
 from vfgnn.mpc.blinding import Blinded, blind
 from vfgnn.mpc.comparison import argmax
 from vfgnn.mpc.lookup import look_up
 from vfgnn.mpc.material import DealtMaterial
-from vfgnn.mpc.opening import ChannelOpening
+from vfgnn.mpc.opening import ChannelOpening, ClassOpening
 from vfgnn.mpc.products import PrivateProducts
 from vfgnn.mpc.scaling import Scaled, scale
 from vfgnn.mpc.shared import Arithmetic, Operation, Shape
@@ -155,7 +154,8 @@ class JointComputation:
         found = reveal(self._channel, hidden, holders=self._agreement.holder_names, to=(leader,), name=kind)
         return found[0] if found else None
 
-    def tell_bits(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
-        """Reveals: bits to the label holder."""
-        found = self.tell(pack(bits), kind)
-        return None if found is None else unpack(found, tuple(bits.shape))
+    def tell_classes(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
+        """Reveals: the class of each row to the label holder."""
+        self._told += 1
+        opening = ClassOpening(self._agreement.holder_names, self._agreement.label_holder, kind)
+        return opening.open(self._channel, bits, self._means.zeros, counter=self._told)

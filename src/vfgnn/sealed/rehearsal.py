@@ -145,7 +145,7 @@ class Rehearsal:
         """To the label holder."""
         self.items.append(Told(kind, Payload(tuple(share.shape))))
 
-    def tell_bits(self, bits: torch.Tensor, kind: Kind) -> None:
+    def tell_classes(self, bits: torch.Tensor, kind: Kind) -> None:
         """To the label holder, packed."""
         self.items.append(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
 

@@ -49,10 +49,8 @@ class Sizes:
 
     @property
     def kernel(self) -> Literal["smooth", "hops"]:
-        """As set, or by the kind of the columns: whole numbers are smoothed."""
-        chosen = self.agreement.settings.sealed.kernel
-        whole = all(holder.integer for holder in self.agreement.feature_holders)
-        return ("smooth" if whole else "hops") if chosen == "auto" else chosen
+        """As set."""
+        return self.agreement.settings.sealed.kernel
 
     @property
     def hops(self) -> int:

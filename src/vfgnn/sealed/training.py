@@ -45,10 +45,10 @@ class Leader(Protocol):
         """Coefficients [ridges, steps], from inner products [steps + 1, steps + 1]."""
 
     def choose(self, predicted: torch.Tensor) -> torch.Tensor:
-        """The coefficients [steps] that do best, from one-hot classes of validation rows [ridges, rows, C]."""
+        """The coefficients [steps] that do best, from classes of validation rows [ridges, rows]."""
 
     def hear(self, predicted: torch.Tensor) -> None:
-        """One-hot classes, or scores, of all asked rows [rows, C]."""
+        """Classes of all rows [rows], or scores [rows, C] with SHORT bits."""
 
 
 class LabelsTraining:
@@ -93,7 +93,7 @@ class LabelsTraining:
         if self._sizes.agreement.settings.sealed.opens == "scores":
             found = self._computation.tell(scores, PREDICTED_SCORES)
         else:
-            found = self._computation.tell_bits(self._computation.classes(scores), PREDICTED_CLASSES)
+            found = self._computation.tell_classes(self._computation.classes(scores), PREDICTED_CLASSES)
         if found is not None:
             self._deciding.hear(found)
         self.weights = self.krylov.weights(chosen)
@@ -105,8 +105,8 @@ class LabelsTraining:
         factors = self._factors(None if told is None else self._deciding.path(told), ridges * steps)
         path = [factors[r * steps : (r + 1) * steps] for r in range(ridges)]
         scores = torch.cat([self._scores(combined) for combined in self.krylov.combine(path, self._val)])
-        found = self._computation.tell_bits(self._computation.classes(scores), VALIDATION_CLASSES)
-        by_ridge = None if found is None else found.reshape(ridges, len(self._val), -1)
+        found = self._computation.tell_classes(self._computation.classes(scores), VALIDATION_CLASSES)
+        by_ridge = None if found is None else found.reshape(ridges, len(self._val))
         return self._factors(None if by_ridge is None else self._deciding.choose(by_ridge), steps)
 
     @property
