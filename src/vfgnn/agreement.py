@@ -83,7 +83,7 @@ class Agreement(Public):
     @property
     def degree_quota(self) -> int:
         """Sealed: edges of a node that each holder may count, so that no sum of degrees leaves the one-time table."""
-        return (2**self.settings.sealed.degree_bits - 2) // len(self.holders)
+        return ((1 << self.settings.sealed.degree_bits) - 2) // len(self.holders)
 
     @property
     def collaborative(self) -> bool:
@@ -92,7 +92,7 @@ class Agreement(Public):
 
     @property
     def dealt(self) -> bool:
-        """Whether a dealer takes part: sealed, or where the joint layer is secure and there is somebody to hide from."""
+        """Whether a dealer takes part: sealed, or a secure joint layer with somebody to hide from."""
         masked = self.collaborative and self.settings.joint_layer == "secure" and len(self.holders) > 1
         return self.sealed or masked
 

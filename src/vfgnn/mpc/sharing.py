@@ -94,7 +94,9 @@ class ZeroSharing:
         return share
 
 
-def exchange_pair_seeds(channel: Channel, names: Sequence[str], *, seed: bytes, run: str, kind: Kind) -> dict[str, bytes]:
+def exchange_pair_seeds(
+    channel: Channel, names: Sequence[str], *, seed: bytes, run: str, kind: Kind
+) -> dict[str, bytes]:
     """One fresh seed for each pair of holders, if there are three or more; the earlier one draws it from its own.
 
     Reveals: to the later one, the seed that the two have in common.

@@ -17,7 +17,7 @@ from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.features import SharedFeatures
 from vfgnn.sealed.formats import FACTOR, MEAN_BITS, SHORT, range_guard, row_bits
-from vfgnn.sealed.kernel import Kernel
+from vfgnn.sealed.kernel import SharedKernel
 
 GRAM_BITS = 2 * SHORT - 16  # of the inner products that the label holder learns
 
@@ -25,7 +25,7 @@ GRAM_BITS = 2 * SHORT - 16  # of the inner products that the label holder learns
 class KrylovTraining:
     """One holder's side; what it keeps of each step: p_s, q_s of all nodes, and X^T S p_s of each feature holder."""
 
-    def __init__(self, computation: Computation, kernel: Kernel, features: SharedFeatures, train: RowSet) -> None:
+    def __init__(self, computation: Computation, kernel: SharedKernel, features: SharedFeatures, train: RowSet) -> None:
         self._computation, self._kernel, self._features, self._train = computation, kernel, features, train
         self._basis: list[torch.Tensor] = []
         self._short: list[torch.Tensor] = []
@@ -97,9 +97,7 @@ class KrylovTraining:
 
     def combine(self, coefficients: Sequence[Sequence[Blinded]], rows: RowSet) -> list[torch.Tensor]:
         """Sum over s of c_s q_s at some rows [rows, columns], LONG: one result for each list of coefficients."""
-        work = [
-            (rows.pick(image), [path[s] for path in coefficients]) for s, image in enumerate(self.images)
-        ]
+        work = [(rows.pick(image), [path[s] for path in coefficients]) for s, image in enumerate(self.images)]
         scaled = self._computation.scale(*work, bits=FACTOR)
         return [_sum([one.by[r] for one in scaled]) for r in range(len(coefficients))]
 

@@ -31,7 +31,7 @@ class Computation(Protocol):
         """(A + I) u, or A u; A is the sum of all holders' adjacency matrices."""
 
     def to_columns(self, by_owner: Blocks) -> dict[str, torch.Tensor]:
-        """X_k^T u_k of each feature holder k; all u_k [nodes, columns] are the same secret, in the words that k wants."""
+        """X_k^T u_k of each feature holder k; every u_k [nodes, columns] is the same secret, in the words k wants."""
 
     def to_nodes(self, blocks: Blocks) -> torch.Tensor:
         """The sum over k of X_k W_k."""

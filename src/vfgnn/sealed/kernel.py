@@ -1,10 +1,10 @@
 """The two kernels of the sealed model on shares: how the union of all graphs acts on a matrix [nodes, columns].
 
-smooth  K = S Phi Phi^T S; S = APPNP over M = D^-1/2 (A + I) D^-1/2 with teleport alpha, K hops. With s = sqrt(1 - alpha)
-        D^-1/2 and y = s z:  y_0 = s z_0;  y <- s^2 (A + I) y + alpha s z_0;  at the last hop z = s (A + I) y + alpha z_0.
+smooth  K = S Phi Phi^T S; S = APPNP over D^-1/2 (A + I) D^-1/2 with teleport alpha, K hops. With y = s z and
+        s = sqrt(1 - alpha) D^-1/2:  y_0 = s z_0;  y <- s^2 (A + I) y + alpha s z_0;  last, z = s (A + I) y + alpha z_0.
 hops    K = sum_h R^h Phi Phi^T (R^T)^h, R = D^-1 A, no self-loops. Out: P_h = A (D^-1 P_(h-1)), side by side. Back, by
         Horner: Q = G_0 + R (G_1 + R (G_2 + ...)).
-Both: K hops each way, an opening for the product and one for scaling and truncation. Values have LONG bits between hops.
+Both: K hops each way, an opening for the product and one for scaling and truncation. Between hops values are LONG.
 Runs at the holders; the rehearsal follows it with sizes alone. Nothing is revealed.
 """
 
@@ -27,7 +27,7 @@ class Entered:
     short: torch.Tensor  # [rows, columns]
 
 
-class Kernel(Protocol):
+class SharedKernel(Protocol):
     """One holder's side. `blocks`: how many matrices [nodes, columns] stand side by side after `spread`."""
 
     blocks: int
@@ -69,7 +69,7 @@ def placed(rows: RowSet, values: torch.Tensor, nodes: int) -> torch.Tensor:
     return whole
 
 
-class SmoothKernel:
+class SmoothOnShares:
     """S Phi Phi^T S."""
 
     blocks = 1
@@ -112,7 +112,7 @@ class SmoothKernel:
         return scaled.by[0]
 
 
-class HopsKernel:
+class HopsOnShares:
     """One weight per hop: [Phi, R Phi, ..., R^K Phi]."""
 
     def __init__(self, factors: DegreeFactors, *, nodes: int, hops: int) -> None:

@@ -15,7 +15,7 @@ from vfgnn.records import EpochMetrics, Outcome, Result
 from vfgnn.sealed.formats import LONG, SHORT
 from vfgnn.sealed.holder import TRAIN, VAL, SealedHolder
 from vfgnn.sealed.program import ROW_COUNTS, ROW_ROLES, SealedMoment
-from vfgnn.sealed.ridge_path import Steps, solutions
+from vfgnn.sealed.ridge_path import Steps, path_words
 
 
 class SealedLabelHolder(SealedHolder):
@@ -28,7 +28,7 @@ class SealedLabelHolder(SealedHolder):
         self._labels, self._on_epoch = own.known_labels, own.on_epoch
         self.leader = self
         self._steps: Steps | None = None
-        self._path: list[list[int]] = []
+        self._path = torch.empty(0)
         self._val_accuracy = 0.0
         self._history: list[EpochMetrics] = []
 
@@ -61,12 +61,13 @@ class SealedLabelHolder(SealedHolder):
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
         self._steps = Steps.of(products)
-        return torch.tensor([self._steps.first, self._steps.later])
+        return self._steps.words
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
         """The best combination for each ridge."""
-        self._path = solutions(products, self._steps, self.agreement.settings.sealed.ridges)
-        return torch.tensor(self._path)
+        steps = self._steps or Steps.of(products)  # with a single step there was no recurrence
+        self._path = path_words(products, steps, self.agreement.settings.sealed.ridges)
+        return self._path
 
     def choose(self, predicted: torch.Tensor) -> torch.Tensor:
         """By the validation rows' classes; of equal ones the weakest ridge."""
@@ -74,7 +75,7 @@ class SealedLabelHolder(SealedHolder):
         reached = [_class_score(own, truth, self.agreement) for own in predicted]
         best = max(range(len(reached)), key=lambda r: reached[r])
         self._val_accuracy = float((predicted[best] == truth).double().mean())
-        return torch.tensor(self._path[best])
+        return self._path[best]
 
     def hear(self, predicted: torch.Tensor) -> None:
         """Judge them on the test rows, once."""
@@ -105,5 +106,5 @@ def _one_hot(classes: torch.Tensor, count: int) -> torch.Tensor:
 
 def _class_score(predicted: torch.Tensor, truth: torch.Tensor, agreement: Agreement) -> float:
     """What a ridge is chosen by: F1 if the settings say so, else accuracy; AUC and such need scores."""
-    measure = "f1" if agreement.settings.select_by == "f1" else "accuracy"
+    measure: metrics.Metric = "f1" if agreement.settings.select_by == "f1" else "accuracy"
     return metrics.score(_one_hot(predicted, agreement.classes), truth, measure)

@@ -45,9 +45,7 @@ BOUNCE_1 = Kind("bounce_1", "nothing: its own mask, permuted, under the pad r1")
 BOUNCE_2 = Kind("bounce_2", "nothing: running sums, permuted, under the pad r2")
 BOUNCE_3 = Kind("bounce_3", "nothing: running sums, permuted, under the pad r3")
 GRAPH_MASKED = Kind("graph_masked", "nothing: a share of what meets the graphs minus its mask")
-GRAPH_KINDS = GraphKinds(
-    ORDER_SEED, PAD_SEED, GATHER_1, GATHER_2, GATHER_3, BOUNCE_1, BOUNCE_2, BOUNCE_3, GRAPH_MASKED
-)
+GRAPH_KINDS = GraphKinds(ORDER_SEED, PAD_SEED, GATHER_1, GATHER_2, GATHER_3, BOUNCE_1, BOUNCE_2, BOUNCE_3, GRAPH_MASKED)
 COLUMNS_KINDS, NODES_KINDS = (COLUMNS_MASKED, COLUMNS_CORRECTION), (NODES_MASKED, NODES_CORRECTION)
 OFFLINE = "offline"
 
@@ -72,7 +70,7 @@ def training(agreement: Agreement) -> Program[SealedMoment]:
             Phase(name, method, lambda moment: opened_messages(agreement, items(moment))),
         )
 
-    table = (
+    table: tuple[Phase[SealedMoment] | Repeated[SealedMoment], ...] = (
         Phase("setup", "set_up", lambda _: setup_messages(agreement)),
         *phase("prepare", "prepare", lambda moment: script_of(agreement, moment).prepare),
         Repeated(partial(moments, agreement), phase("step", "step", partial(step_items, agreement))),
@@ -118,7 +116,9 @@ def names_of(agreement: Agreement) -> Names:
 def setup_messages(agreement: Agreement) -> list[Declared]:
     """Before anything is computed."""
     holders, leader = agreement.holder_names, agreement.label_holder
-    messages = [Declared(ROW_ROLES, leader, reader, torch.uint8, (agreement.nodes,)) for reader in agreement.row_readers]
+    messages = [
+        Declared(ROW_ROLES, leader, reader, torch.uint8, (agreement.nodes,)) for reader in agreement.row_readers
+    ]
     messages += [Declared(ROW_COUNTS, leader, DEALER, WORD, (2,))]
     messages += [Declared(MATERIAL_SEED, DEALER, holder, *SEED) for holder in holders]
     if len(holders) > 2:
@@ -144,8 +144,8 @@ def dealt_messages(agreement: Agreement, items: Items) -> list[Declared]:
         elif isinstance(item, (ToColumns, ToNodes)):
             for receiver in agreement.holder_names:
                 others = sum(count for owner, count in columns.items() if owner != receiver)
-                rows, kind = (others, COLUMNS_CORRECTION) if isinstance(item, ToColumns) else (
-                    agreement.nodes, NODES_CORRECTION
+                rows, kind = (
+                    (others, COLUMNS_CORRECTION) if isinstance(item, ToColumns) else (agreement.nodes, NODES_CORRECTION)
                 )
                 if others:
                     messages.append(Declared(kind, DEALER, receiver, WORD, (rows, item.width)))

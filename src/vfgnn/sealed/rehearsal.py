@@ -70,6 +70,7 @@ class Rehearsal:
         self._sizes = sizes
         self._factors = 0
         self.items: list[Item] = []
+        self.rounds = 0
 
     def taken(self) -> tuple[Item, ...]:
         """What has been written down since it was last asked."""
@@ -86,33 +87,39 @@ class Rehearsal:
 
     def hop(self, share: torch.Tensor, *, self_loops: bool) -> torch.Tensor:
         """Of the union graph."""
+        self.rounds += 1
         self.items.append(Hop(share.shape[1]))
         return share
 
     def to_columns(self, by_owner: Blocks) -> dict[str, torch.Tensor]:
         """X_k^T u."""
+        self.rounds += 1
         (width,) = {share.shape[1] for share in by_owner.values()}
         self.items.append(ToColumns(width))
         return {owner: nothing(self._sizes.columns[owner], width) for owner in by_owner}
 
     def to_nodes(self, blocks: Blocks) -> torch.Tensor:
         """Sum over k of X_k W_k."""
+        self.rounds += 1
         (width,) = {block.shape[1] for block in blocks.values()}
         self.items.append(ToNodes(width))
         return nothing(self._sizes.nodes, width)
 
     def truncate(self, *shares: torch.Tensor, bits: int) -> list[torch.Tensor]:
         """In one round."""
+        self.rounds += 1
         self.items += [Truncation(tuple(share.shape), bits) for share in shares]
         return list(shares)
 
     def multiply(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Element by element."""
+        self.rounds += 1
         self.items.append(Product(tuple(x.shape)))
         return x
 
     def blind(self, *shares: torch.Tensor) -> list[Blinded]:
         """Under labels of their own."""
+        self.rounds += 1
         made = []
         for share in shares:
             label = factor_label(self._factors)
@@ -123,30 +130,37 @@ class Rehearsal:
 
     def scale(self, *work: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
         """In one round."""
+        self.rounds += 1
         self.items += [Scaling(tuple(share.shape), bits, tuple(s.label for s in factors)) for share, factors in work]
         return [Scaled(share, [share] * len(factors)) for share, factors in work]
 
     def look_up(self, share: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         """By a one-time table."""
+        self.rounds += 1
         self.items.append(Lookup(tuple(share.shape), tuple(table.tolist())))
         return share
 
     def gram(self, share: torch.Tensor) -> torch.Tensor:
         """X X^T."""
+        self.rounds += 1
         self.items.append(GramProduct(share.shape[0], share.shape[1]))
         return nothing(share.shape[0], share.shape[0])
 
     def classes(self, scores: torch.Tensor) -> torch.Tensor:
         """By one-time tables."""
-        self.items += argmax_operations(scores.shape[0], scores.shape[1])
+        operations = argmax_operations(scores.shape[0], scores.shape[1])
+        self.items += operations
+        self.rounds += len(operations)
         return scores
 
     def tell(self, share: torch.Tensor, kind: Kind) -> None:
         """To the label holder."""
+        self.rounds += 1
         self.items.append(Told(kind, Payload(tuple(share.shape))))
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> None:
         """To the label holder, packed."""
+        self.rounds += 1
         self.items.append(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
 
 
@@ -157,23 +171,24 @@ def factor_label(number: int) -> str:
 
 @dataclass(frozen=True)
 class Script:
-    """All items of a training, in the order in which they come."""
+    """All items of a training, in the order in which they come; and how often its holders wait for each other."""
 
     prepare: tuple[Item, ...]
     steps: tuple[tuple[Item, ...], ...]
     finish: tuple[Item, ...]
+    rounds: int
 
 
 @lru_cache(maxsize=8)
 def script(sizes: Sizes) -> Script:
     """Of a training of these sizes."""
     computation = Rehearsal(sizes)
-    rows = [RowSet(torch.arange(count)) for count in (sizes.train, sizes.val)]
-    training = LabelsTraining(computation, sizes, *rows)
+    train, val = (RowSet(torch.arange(count)) for count in (sizes.train, sizes.val))  # made up: only counts matter
+    training = LabelsTraining(computation, sizes, train, val)
     training.prepare(nothing(sizes.nodes))
     prepare, steps = computation.taken(), []
     for number in range(sizes.steps):
         training.step(number)
         steps.append(computation.taken())
     training.finish()
-    return Script(prepare, tuple(steps), computation.taken())
+    return Script(prepare, tuple(steps), computation.taken(), computation.rounds)

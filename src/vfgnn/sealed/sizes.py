@@ -76,10 +76,17 @@ class Sizes:
 
     @property
     def steps(self) -> int:
-        """t."""
+        """Of the basis, or of the primal iteration: t."""
         return self.agreement.settings.sealed.steps or (LABEL_STEPS if self.order == "labels" else FEATURE_STEPS)
 
     @property
     def ridges(self) -> tuple[float, ...]:
         """The path that validation chooses from."""
         return self.agreement.settings.sealed.ridges
+
+    @property
+    def scalars(self) -> int:
+        """Inner products that the label holder learns: of p_0 and q_0, and of the whole basis; none but for labels."""
+        if self.order == "features":
+            return 0
+        return (3 if self.steps > 1 else 0) + (self.steps + 1) * (self.steps + 2) // 2

@@ -19,7 +19,7 @@ from vfgnn.sealed.by_labels import GRAM_BITS, KrylovTraining
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.features import SharedFeatures
 from vfgnn.sealed.formats import FACTOR, SHORT, factor_word
-from vfgnn.sealed.kernel import DegreeFactors, HopsKernel, Kernel, SmoothKernel, degree_table
+from vfgnn.sealed.kernel import DegreeFactors, HopsOnShares, SharedKernel, SmoothOnShares, degree_table
 from vfgnn.sealed.sizes import Sizes
 
 QUOTIENT = Kind("quotient", "two inner products of centred labels and their first image, from the sum of all shares")
@@ -129,7 +129,7 @@ class LabelsTraining:
     def _factors(self, words: torch.Tensor | None, count: int) -> list[Blinded]:
         """Secret scalars of the label holder."""
         share = self._computation.from_leader(None if words is None else words.reshape(count, 1), (count, 1))
-        return self._computation.blind(*share.split(1))
+        return self._computation.blind(*(share[i : i + 1] for i in range(count)))
 
     def _scores(self, combined: torch.Tensor) -> torch.Tensor:
         """Of all classes [rows, C], SHORT: plus the class's share of the training rows; all classes add up to 1."""
@@ -140,7 +140,7 @@ class LabelsTraining:
         return torch.cat([known, last], dim=1)
 
 
-def make_kernel(computation: Computation, sizes: Sizes, own_degrees: torch.Tensor, start: RowSet) -> Kernel:
+def make_kernel(computation: Computation, sizes: Sizes, own_degrees: torch.Tensor, start: RowSet) -> SharedKernel:
     """The degrees' factors, blinded once; those that meet the `start` rows are blinded for these rows alone.
 
     The dealer knows how many rows train and not which, so it could not pick them from what it knows.
@@ -152,7 +152,7 @@ def make_kernel(computation: Computation, sizes: Sizes, own_degrees: torch.Tenso
     if not smooth:
         inverse, started = computation.blind(root, start.pick(root))
         factors = DegreeFactors(root=inverse, inverse=inverse, start=(started,))
-        return HopsKernel(factors, nodes=sizes.nodes, hops=sizes.hops)
+        return HopsOnShares(factors, nodes=sizes.nodes, hops=sizes.hops)
     (inverse_share,) = computation.truncate(computation.multiply(root, root), bits=FACTOR)
     shares = [root, inverse_share, start.pick(root)]
     if teleport:
@@ -161,4 +161,4 @@ def make_kernel(computation: Computation, sizes: Sizes, own_degrees: torch.Tenso
     root_factor, inverse, *rest = computation.blind(*shares)
     stay_factor = rest[1] if teleport else None
     factors = DegreeFactors(root_factor, inverse, stay_factor, (rest[0], *rest[2:]))
-    return SmoothKernel(factors, nodes=sizes.nodes, hops=sizes.hops, teleport=teleport)
+    return SmoothOnShares(factors, nodes=sizes.nodes, hops=sizes.hops, teleport=teleport)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn import randomness
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import RoleState
