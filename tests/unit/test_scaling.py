@@ -153,7 +153,7 @@ def test_corrections_are_as_large_as_declared():
 
 
 def test_labels_are_spent_once_and_known():
-    corrections = Corrections({"a": bytes(32)}, run="run")
+    corrections = Corrections({"a": bytes(32), "b": bytes(32)}, run="run")
     with pytest.raises(ProtocolError, match="nothing was blinded as 's'"):
         corrections.compute(scale_operations(((2, 2), ["s"]), bits=20))
     with pytest.raises(ProtocolError, match="two secrets"):
