@@ -77,10 +77,11 @@ class Run:
         self.results = defaultdict(list)
         self.prepared = defaultdict(list)
 
-    def go(self, secrets, *, self_loops=True, ahead=False, share_seed=7):
+    def go(self, secrets, *, self_loops=True, ahead=False, shares=None):
         """One hop for each secret [n, w]; `ahead`: all are prepared before the first is used."""
         count = len(self.shape.holders)
-        shares = [split(u, count, Stream(insecure_seed(share_seed), "share", k)) for k, u in enumerate(secrets)]
+        if shares is None:
+            shares = [split(u, count, Stream(insecure_seed(7), "share", k)) for k, u in enumerate(secrets)]
         widths = [u.shape[1] for u in secrets]
         work = {
             name: lambda i=i, name=name: self._holder(name, [each[i] for each in shares], self_loops, ahead)

@@ -13,7 +13,9 @@ Uniform: dealer, because it lacks r2 and P'_2; j, because it lacks r1, r3, P'_1 
 but step 8, under a_j. Pads are fresh for each hop and pair; a permutation is only ever seen by its uniform factors.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 
@@ -160,12 +162,10 @@ class PrivateGraphs:
     def _on_pads(self, own: OwnerTables, counter: int, width: int) -> torch.Tensor:
         """Step 7, once for the sums of all partners' pads: everything is linear in them."""
         size = (self._shape.slots(self._channel.party), width)
-        r1, r2, r3 = (torch.zeros(size, dtype=torch.int64) for _ in range(3))
-        for partner, pads in self._pads.items():
-            r1 += self._masks.pad(1, partner, counter, size)
-            r2 += pads.pad(2, partner, counter, size)
-            r3 += self._masks.pad(3, partner, counter, size)
+        r1 = _sum(self._masks.pad(1, partner, counter, size) for partner in self._pads)
+        r2 = _sum(pads.pad(2, partner, counter, size) for partner, pads in self._pads.items())
         m2 = own.partner.bounce(r1, r2)
+        r3 = _sum(self._masks.pad(3, partner, counter, size) for partner in self._pads)
         return own.partner.finish(place_sums(m2, own.gather_2, own.places_3, r3)).neg_()
 
     def times(self, share: torch.Tensor, prepared: PreparedHop, *, self_loops: bool) -> torch.Tensor:
@@ -214,3 +214,8 @@ class PrivateGraphs:
                 where=f"edges of {me}",
                 hint="start the run again: every start draws fresh permutations",
             )
+
+
+def _sum(pads: Iterable[torch.Tensor]) -> torch.Tensor:
+    """In the first one's memory; there are never two of them at a time beside it."""
+    return reduce(torch.Tensor.add_, pads)
