@@ -20,20 +20,15 @@ from vfgnn.settings import Settings
 def train_ridge(holding: Holding, labels: Labels, settings: Settings) -> Outcome:
     """Train, choose the ridge on validation rows, report it on test rows."""
     chosen, y = settings.sealed, labels.y.numpy()
-    hops = chosen.hops or default_hops(chosen.kernel)
+    hops = chosen.depth
     adjacency = neighbours(holding.edge_index.numpy(), holding.nodes)
     features = sp.csr_array(holding.x.double().numpy())
     kernel = make_kernel(features, adjacency, name=chosen.kernel, hops=hops, teleport=chosen.teleport)
     model = RidgeModel(
-        kernel=chosen.kernel, hops=hops, teleport=chosen.teleport, steps=chosen.steps or 4, ridge=chosen.ridges
+        kernel=chosen.kernel, hops=hops, teleport=chosen.teleport, steps=chosen.steps, ridge=chosen.ridges
     )
     fit = fit_by_kernel(kernel, make_targets(y, labels.train.numpy(), labels.classes), model)
     return _outcome(fit, labels, model.steps)
-
-
-def default_hops(kernel: str) -> int:
-    """K, where the settings leave it open."""
-    return 10 if kernel == "smooth" else 2
 
 
 def _outcome(fit: RidgeFit, labels: Labels, steps: int) -> Outcome:

@@ -9,6 +9,7 @@ import math
 SHORT = 18
 FACTOR = 20
 LONG = SHORT + FACTOR
+REAL = 16  # of real-valued features; whole numbers have none
 MEAN_BITS = 20  # of 1 / L, beyond the bits of L itself
 
 
