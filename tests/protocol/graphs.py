@@ -1,6 +1,7 @@
 """The private sparse product alone: holders and dealer on the in-memory channel, shares chosen by the test."""
 
 from collections import defaultdict
+from dataclasses import fields
 
 import torch
 
@@ -13,13 +14,7 @@ from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.randomness import Stream, insecure_seed
 from vfgnn.transport.memory import InMemoryNetwork
 
-KINDS = GraphKinds(
-    **{
-        name: Kind(name, "nothing: it is uniform to it")
-        for name in ("order_seed", "pad_seed", "gather_1", "gather_2", "gather_3")
-    },
-    **{name: Kind(name, "nothing: it is uniform to it") for name in ("bounce_1", "bounce_2", "bounce_3", "masked")},
-)
+KINDS = GraphKinds(**{field.name: Kind(field.name, "nothing: it is uniform to it") for field in fields(GraphKinds)})
 
 
 def undirected(pairs):

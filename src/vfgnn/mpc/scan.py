@@ -78,8 +78,9 @@ def place_differences_torch(x: torch.Tensor, places: torch.Tensor, pad: torch.Te
 
 
 def place_sums_torch(x: torch.Tensor, gather: torch.Tensor, places: torch.Tensor, pad: torch.Tensor) -> torch.Tensor:
-    """As `place_sums`, on any device."""
-    return pad.index_add_(0, places, x.index_select(0, gather).cumsum(dim=0))
+    """As `place_sums`, on any device. A GPU sums along rows of memory 100 times as fast as down columns."""
+    columns = x.index_select(0, gather).t().contiguous()
+    return pad.index_add_(0, places, columns.cumsum(dim=1).t())
 
 
 def gather_differences_torch(x: torch.Tensor, gather: torch.Tensor) -> torch.Tensor:

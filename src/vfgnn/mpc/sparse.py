@@ -9,8 +9,9 @@ Offline, for each owner i and partner j:          (P'_1, P'_3, r1, r3: seed of i
   7. i does 4 to 6 on the pads alone, without a_j, and takes minus that. The two add up to A_i a_j.
 Online: 8. j -> each i: U_j - a_j. 9. i adds A_i (U_i + sum_j (U_j - a_j)).
 Rounds: 1 online; 3 messages for each pair offline. Words: n w online; 3 N_i w for each pair and hop.
-Uniform: dealer, because it lacks r2 and P'_2; j, because it lacks r1, r3, P'_1 and P'_3; i, because it receives nothing
-but step 8, under a_j. Pads are fresh for each hop and pair; a permutation is only ever seen by its uniform factors.
+Uniform: to the dealer, which lacks r2 and P'_2; to j, which lacks r1, r3, P'_1 and P'_3; to i, which receives step 8
+only and lacks a_j. Any I - 1 holders lack the seeds of the last one and the dealer. Permutations stay for a run: from
+hop to hop and from partner to partner (P'_2, Sigma_1, Sigma_3 are the same for all) only the pads and a_j are fresh.
 """
 
 from collections.abc import Iterable
@@ -69,7 +70,10 @@ class OwnerTables:
 
 
 class PrivateGraphs:
-    """One holder's side of all hops of a run. Its edges cannot change: new ones need a new start of the run."""
+    """One holder's side of all hops under one name `run`, which nothing else may use: masks follow from it.
+
+    Its edges cannot change: new ones need a new start of the run.
+    """
 
     def __init__(
         self,
