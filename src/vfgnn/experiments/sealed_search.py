@@ -67,7 +67,9 @@ def pooled_kernel(data: Data, model: RidgeModel) -> Kernel:
     """All columns and edges in one place."""
     features = sp.csr_array(data.x.numpy().astype(np.float64))
     adjacency = union([data.edge_index.numpy()], int(data.num_nodes or 0))
-    return make_kernel(features, adjacency, name=model.kernel, hops=model.hops, teleport=model.teleport)
+    return make_kernel(
+        features, adjacency, name=model.kernel, hops=model.hops, teleport=model.teleport, power=model.power
+    )
 
 
 def judge(data: Data, model: RidgeModel) -> Found:
