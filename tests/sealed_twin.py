@@ -96,7 +96,10 @@ class Trained:
         others = [calls for name, calls in self.calls.items() if name != leads]
         for (call, own), *made in zip(self.calls[leads], *others, strict=True):
             assert {call} == {name for name, _ in made} | {call}
-            yield call, own if call in TOLD else [reconstruct(each) for each in zip(own, *(s for _, s in made))]
+            yield (
+                call,
+                own if call in TOLD else [reconstruct(each) for each in zip(own, *(s for _, s in made), strict=True)],
+            )
 
 
 class Recorder:
@@ -126,8 +129,8 @@ class Recorder:
         return [share for one in each for share in self._shares(one)]
 
 
-def train(holdings, labels, *, seed=0, network=None, **sealed):
-    """The protocol over memory, recorded."""
+def train(holdings, labels, *, seed=0, network=None, record=True, **sealed):
+    """The protocol over memory; `record`: keep what every call returned."""
     federation = build(holdings, labels, settings_of(**sealed), seed=seed, network=network)
     recorders = {}
 
@@ -136,6 +139,9 @@ def train(holdings, labels, *, seed=0, network=None, **sealed):
         recorders[channel.party] = made
         return made
 
+    if not record:
+        federation.train()
+        return Trained(federation, {})
     with patch("vfgnn.sealed.holder.JointComputation", recording):
         federation.train()
     return Trained(federation, {name: made.calls for name, made in recorders.items()})

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.sealed_twin import settings_of, small, train, train_twin
+from tests.sealed_twin import small, train, train_twin
 from vfgnn.data.holdings import Holding
 from vfgnn.mpc.sharing import reconstruct
 
