@@ -82,7 +82,7 @@ class KrylovTraining:
         return short
 
     def _inner_products(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Over the columns of all classes, so that no class is special; the last column is what the others lack to 0."""
+        """Over the columns of all classes, so that none is special; those of a row add up to 0."""
         whole = [torch.cat([vector, -vector.sum(dim=1, keepdim=True)], dim=1).reshape(-1) for vector in vectors]
         products = self._computation.gram(torch.stack(whole))
         (cut,) = self._computation.truncate(products, bits=2 * SHORT - GRAM_BITS)
