@@ -18,7 +18,6 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.simulate import build
 from vfgnn.mpc.blinding import Blinded
 from vfgnn.mpc.comparison import argmax_operations
-from vfgnn.mpc.fixed_point import feature_bits
 from vfgnn.mpc.scaling import Scaled
 from vfgnn.mpc.sharing import reconstruct
 from vfgnn.party.roles import known_seed
@@ -157,7 +156,7 @@ class Twin:
             name: randomness.derive_key(dealer, "sealed", SIMULATION, name) for name in agreement.holder_names
         }
         self._graph = sum(adjacency(holding) for holding in holdings)
-        bits = {shape.name: feature_bits(integer=shape.integer) for shape in agreement.holders}
+        bits = {shape.name: 0 if shape.integer else 16 for shape in agreement.holders}
         self._x = {
             name: sp.csr_array((holding.x.double() * 2.0 ** bits[name]).round().long().numpy())
             for name, holding in zip(agreement.holder_names, holdings, strict=True)

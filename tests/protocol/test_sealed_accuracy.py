@@ -47,7 +47,7 @@ def float_fit(held, labels, *, kernel, hops, teleport=0.1, steps=4):
 
 def model_of(held, labels, *, kernel, hops):
     """The protocol's kernel with intervals."""
-    bits = [0 if bool((one.x == one.x.round()).all()) else 12 for one in held]
+    bits = [0 if bool((one.x == one.x.round()).all()) else 16 for one in held]
     graph, rows = sum(adjacency(one) for one in held).toarray(), np.sort(labels.train.numpy())
     return Model(
         graph,

@@ -4,7 +4,7 @@
   p_1 = (2 / B) q_0 - p_0,  p_(s+1) = (4 / B) q_s - 2 p_s - p_(s-1): shifted Chebyshev polynomials on [0, B]
 Steps 2 / B and 4 / B are secret: the label holder makes them of the first Rayleigh quotient. In the end it learns the
 inner products of all p_s and of the last q_s, and from them the best combination for any strength of the ridge
-(ridge_path.py): one training, many ridges. h: formats.range_guard.
+(ridge_path.py): one training, many ridges. h, and what keeps inner products in the ring: formats.py.
 Rounds: 4 K + 7 a step for whole-number features. Runs at the holders; the rehearsal follows it with sizes alone.
 """
 
@@ -16,7 +16,7 @@ from vfgnn.mpc.blinding import Blinded
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.features import SharedFeatures
-from vfgnn.sealed.formats import FACTOR, MEAN_BITS, SHORT, range_guard, row_bits
+from vfgnn.sealed.formats import FACTOR, MEAN_BITS, SHORT, product_guard, range_guard, row_bits
 from vfgnn.sealed.kernel import SharedKernel
 
 GRAM_BITS = 2 * SHORT - 16  # of the inner products that the label holder learns
@@ -78,7 +78,9 @@ class KrylovTraining:
         return self._inner_products([*self._short, self._last_image()])
 
     def _last_image(self) -> torch.Tensor:
-        (short,) = self._computation.truncate(self._train.pick(self.images[-1]), bits=FACTOR)
+        """Divided by 2^g, g the guard of inner products."""
+        image, guard = self._train.pick(self.images[-1]), product_guard(len(self._train))
+        (short,) = self._computation.truncate(image, bits=FACTOR + guard)
         return short
 
     def _inner_products(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -86,7 +88,9 @@ class KrylovTraining:
         whole = [torch.cat([vector, -vector.sum(dim=1, keepdim=True)], dim=1).reshape(-1) for vector in vectors]
         products = self._computation.gram(torch.stack(whole))
         (cut,) = self._computation.truncate(products, bits=2 * SHORT - GRAM_BITS)
-        return cut
+        back = cut.new_ones(len(whole))
+        back[-1] = 1 << product_guard(len(self._train))  # the last one is the image
+        return cut * back * back[:, None]
 
     def recur(self, step: Blinded) -> None:
         """p_(s+1), from the secret 2 / B in the first step and 4 / B later."""

@@ -16,12 +16,13 @@ from vfgnn.checkpoint import RoleState
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.ring_matrix import ring_matrix
 from vfgnn.mpc.correlations import Masks
-from vfgnn.mpc.fixed_point import FixedPoint, feature_bits
+from vfgnn.mpc.fixed_point import FixedPoint
 from vfgnn.mpc.material import DealtMaterial
 from vfgnn.mpc.products import PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.rows import RowSet
+from vfgnn.sealed.formats import feature_bits
 from vfgnn.sealed.joint_computation import JointComputation, Means, Supply
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
 from vfgnn.sealed.program import (

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from vfgnn.agreement import Agreement
-from vfgnn.mpc.fixed_point import feature_bits
+from vfgnn.sealed.formats import feature_bits
 
 SMOOTH_HOPS, HOPS_HOPS = 10, 2
 LABEL_STEPS, FEATURE_STEPS = 4, 48
