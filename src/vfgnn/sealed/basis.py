@@ -4,7 +4,8 @@
   p_1 = (2 / B) q_0 - p_0,  p_(s+1) = (4 / B) q_s - 2 p_s - p_(s-1): shifted Chebyshev polynomials on [0, B]
 The steps 2 / B and 4 / B are secret: the label holder makes them of the first Rayleigh quotient. In the end it learns
 the inner products of all p_s and of the last q_s, and from them the best combination for any ridge (ridge_path.py).
-Runs at the holders; the rehearsal follows it with sizes alone. h: formats.range_guard.
+Runs at the holders; the rehearsal follows it with sizes alone. h, and what keeps
+inner products in the ring: formats.py.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import torch
 
 from vfgnn.mpc.blinding import Blinded
 from vfgnn.sealed.computation import Blocks, Computation
-from vfgnn.sealed.formats import FACTOR, MEAN_BITS, SHORT, row_bits
+from vfgnn.sealed.formats import FACTOR, MEAN_BITS, SHORT, product_guard, row_bits
 from vfgnn.sealed.images import Image, Images
 
 GRAM_BITS = 2 * SHORT - 16  # of the inner products that the label holder learns
@@ -54,13 +55,19 @@ class KrylovBasis:
         return self._inner_products([*(image.short for image in self._kept), self._last_image()])
 
     def _last_image(self) -> torch.Tensor:
-        (short,) = self._computation.truncate(self._images.train.pick(self._kept[-1].values), bits=FACTOR)
+        """Divided by 2^g, g the guard of inner products."""
+        image = self._images.train.pick(self._kept[-1].values)
+        (short,) = self._computation.truncate(image, bits=FACTOR + product_guard(len(image)))
         return short
 
     def _inner_products(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
-        products = self._computation.gram(torch.stack([vector.reshape(-1) for vector in vectors]))
+        """Over the columns of all classes, so that none is special; those of a row add up to 0."""
+        whole = [torch.cat([vector, -vector.sum(dim=1, keepdim=True)], dim=1).reshape(-1) for vector in vectors]
+        products = self._computation.gram(torch.stack(whole))
         (cut,) = self._computation.truncate(products, bits=2 * SHORT - GRAM_BITS)
-        return cut
+        back = cut.new_ones(len(whole))
+        back[-1] = 1 << product_guard(len(vectors[0]))  # the last one is the image
+        return cut * back * back[:, None]
 
     def recur(self, step: Blinded) -> None:
         """The next vector, from the secret 2 / B after the first, and 4 / B later."""

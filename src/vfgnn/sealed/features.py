@@ -1,6 +1,7 @@
 """Products with all holders' features on shares: X^T u and X W, whatever fraction bits a holder's features have.
 
-Whole numbers have none. Real ones have some: what meets them is cut by as many first, so every product is LONG again.
+Whole numbers have none. Real ones have some (formats.py): what meets them is cut by as many first, so every product is
+LONG again.
 Runs at the holders; nothing is revealed.
 """
 

@@ -22,7 +22,7 @@ from vfgnn.mpc.products import PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.rows import RowSet
-from vfgnn.sealed.formats import LONG, REAL
+from vfgnn.sealed.formats import LONG, feature_bits
 from vfgnn.sealed.joint_computation import JointComputation, Means, Supply
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
 from vfgnn.sealed.program import (
@@ -67,7 +67,7 @@ class SealedHolder:
         if dropped := everything.shape[1] - self._entries.shape[1]:
             logs.event("edges dropped", directed_entries=dropped, quota_per_node=quota)
         shape = next(holder for holder in agreement.holders if holder.name == me)
-        features = FixedPoint(0 if shape.integer else REAL, agreement.settings.feature_bound)
+        features = FixedPoint(feature_bits(integer=shape.integer), agreement.settings.feature_bound)
         self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)
         self._means: Means | None = None

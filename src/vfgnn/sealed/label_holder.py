@@ -70,10 +70,10 @@ class SealedLabelHolder(SealedHolder):
         return self._path
 
     def choose(self, predicted: torch.Tensor) -> torch.Tensor:
-        """By the validation rows' classes; of equal ones the weakest ridge."""
+        """By the validation rows' classes; of equal ones the strongest ridge, as the model in the clear has it."""
         truth = self._labels.y[self.rows[1].numbers]
         reached = [_class_score(own, truth, self.agreement) for own in predicted]
-        best = max(range(len(reached)), key=lambda r: reached[r])
+        best = max(range(len(reached)), key=lambda r: (reached[r], r))
         self._val_accuracy = float((predicted[best] == truth).double().mean())
         return self._path[best]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from vfgnn.agreement import Agreement
-from vfgnn.sealed.formats import REAL
+from vfgnn.sealed.formats import feature_bits
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Sizes:
     @cached_property
     def feature_bits(self) -> dict[str, int]:
         """Fraction bits of each feature holder's columns."""
-        return {holder.name: 0 if holder.integer else REAL for holder in self.agreement.feature_holders}
+        return {holder.name: feature_bits(integer=holder.integer) for holder in self.agreement.feature_holders}
 
     @cached_property
     def columns(self) -> dict[str, int]:
