@@ -15,6 +15,9 @@ import scipy.sparse as sp
 from vfgnn.model.propagation import Floats, NeighbourSums, Smoothing
 
 KernelName = Literal["smooth", "hops"]
+# B, the bound of the basis (krylov.py), in first Rayleigh quotients. Too large a bound costs digits; beyond one that is
+# too small the polynomials grow.
+SPREAD: dict[KernelName, float] = {"smooth": 2.0, "hops": 8.0}
 
 
 class Kernel(Protocol):

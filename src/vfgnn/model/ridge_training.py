@@ -10,7 +10,7 @@ import torch
 
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model import metrics
-from vfgnn.model.propagated_kernels import make_kernel
+from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeFit, RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.model.propagation import neighbours
 from vfgnn.records import EpochMetrics, Outcome
@@ -25,7 +25,12 @@ def train_ridge(holding: Holding, labels: Labels, settings: Settings) -> Outcome
     features = sp.csr_array(holding.x.double().numpy())
     kernel = make_kernel(features, adjacency, name=chosen.kernel, hops=hops, teleport=chosen.teleport)
     model = RidgeModel(
-        kernel=chosen.kernel, hops=hops, teleport=chosen.teleport, steps=chosen.steps, ridge=chosen.ridges
+        kernel=chosen.kernel,
+        hops=hops,
+        teleport=chosen.teleport,
+        steps=chosen.steps,
+        spread=SPREAD[chosen.kernel],
+        ridge=chosen.ridges,
     )
     fit = fit_by_kernel(kernel, make_targets(y, labels.train.numpy(), labels.classes), model)
     return _outcome(fit, labels, model.steps)
