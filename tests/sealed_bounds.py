@@ -87,7 +87,7 @@ class Model:
                 self.teleport = Near(np.full((1, 1), teleport), half[:1])
                 self.stay = (self.root * self.teleport).cut(FACTOR)
             else:
-                self.inverse = Near(np.where(degrees > 0, 1 / np.maximum(degrees, 1), 0.0), half * (degrees > 0))
+                self.inverse = Near(np.where(degrees > 0, np.maximum(degrees, 1) ** -0.5, 0.0), half * (degrees > 0))
 
     def smooth(self, z, rows):
         plain = z.cut(SHORT)

@@ -23,9 +23,10 @@ from vfgnn.mpc.sharing import reconstruct
 from vfgnn.party.roles import known_seed
 from vfgnn.randomness import Stream
 from vfgnn.rows import RowSet
+from vfgnn.sealed.formats import LONG
 from vfgnn.sealed.joint_computation import JointComputation
 from vfgnn.sealed.sizes import Sizes
-from vfgnn.sealed.training import LabelsTraining
+from vfgnn.sealed.training import Own, SealedTraining
 from vfgnn.settings import Settings
 from vfgnn.transport.memory import SIMULATION
 
@@ -160,7 +161,7 @@ class Twin:
             name: randomness.derive_key(dealer, "sealed", SIMULATION, name) for name in agreement.holder_names
         }
         self._graph = sum(adjacency(holding) for holding in holdings)
-        bits = {shape.name: 0 if shape.integer else 16 for shape in agreement.holders}
+        bits = self._bits = {shape.name: 0 if shape.integer else 16 for shape in agreement.holders}
         self._x = {
             name: sp.csr_array((holding.x.double() * 2.0 ** bits[name]).round().long().numpy())
             for name, holding in zip(agreement.holder_names, holdings, strict=True)
@@ -169,6 +170,11 @@ class Twin:
     @property
     def degrees(self):
         return torch.from_numpy(self._graph.sum(axis=1))
+
+    @property
+    def columns(self):
+        whole = [torch.from_numpy(x.toarray()) << (LONG - self._bits[name]) for name, x in self._x.items()]
+        return torch.cat(whole, dim=1)
 
     def _mask(self, name, shape):
         """The sum of all holders' masks of the next operation."""
@@ -207,6 +213,10 @@ class Twin:
         self._number += 1
         return x * y
 
+    def multiply_fixed(self, matrix, share):
+        self._number += 1
+        return torch.from_numpy(matrix.eps.numpy() @ share.numpy())
+
     def blind(self, *shares):
         made = [Blinded(f"factor {self._number + i}", share, torch.zeros_like(share)) for i, share in enumerate(shares)]
         self._number += len(shares)
@@ -237,7 +247,7 @@ class Twin:
         return bits.long().argmax(dim=1)
 
 
-def train_twin(holdings, labels, *, seed=0, make_training=LabelsTraining, **sealed):
+def train_twin(holdings, labels, *, seed=0, make_training=SealedTraining, **sealed):
     """The algorithm on plain words: its recorder, its training, and the label holder that it was done for."""
     federation = build(holdings, labels, settings_of(**sealed), seed=seed)
     agreement, leader = federation.agreement, federation.label_holder
@@ -245,9 +255,9 @@ def train_twin(holdings, labels, *, seed=0, make_training=LabelsTraining, **seal
     leader.rows = (train_rows, val_rows)
     twin = Twin(agreement, holdings, seed)
     recorder, sizes = Recorder(twin, leads=True), Sizes(agreement, len(train_rows), len(val_rows))
-    training = make_training(recorder, sizes, train_rows, val_rows, leader)
-    training.prepare(twin.degrees)
-    for number in range(sizes.steps):
+    training = make_training(recorder, sizes, Own(twin.degrees, twin.columns, train_rows, val_rows, leader))
+    training.prepare()
+    for number in range(sizes.units):
         training.step(number)
     training.finish()
     return recorder.calls, training, leader

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 from vfgnn.mpc.material import Corrections, DealtMaterial
 from vfgnn.mpc.shared import Arithmetic, Payload
-from vfgnn.mpc.sharing import reconstruct, split
+from vfgnn.mpc.sharing import BITS, reconstruct, split
 from vfgnn.randomness import Stream, insecure_seed
 
 SEEDS = {f"h{i}": insecure_seed(100 + i) for i in range(5)}
@@ -56,7 +56,7 @@ class Seat:
 def run_parties(parties, work, materials, *inputs):
     """`work(arithmetic, *shares)` at every party on shares of the inputs; what each returned, and the table."""
     table = Table(parties)
-    shares = [split(secret, parties, Stream(insecure_seed(7), "input", i)) for i, secret in enumerate(inputs)]
+    shares = [shared(secret, parties, Stream(insecure_seed(7), "input", i)) for i, secret in enumerate(inputs)]
 
     def one(party):
         torch.set_num_threads(1)
@@ -70,6 +70,14 @@ def run_parties(parties, work, materials, *inputs):
     with ThreadPoolExecutor(parties) as pool:
         futures = [pool.submit(one, party) for party in range(parties)]
     return [future.result() for future in futures], table
+
+
+def shared(secret, parties, stream):
+    """Words as sums; bits, each in a byte of its own, as XORs."""
+    if secret.dtype != BITS:
+        return split(secret, parties, stream)
+    masks = [(stream.words(*secret.shape) & 1).to(BITS) for _ in range(parties - 1)]
+    return [*masks, reconstruct([secret, *masks])]
 
 
 def dealt(parties, operations, *, run="run"):

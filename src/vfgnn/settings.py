@@ -91,13 +91,17 @@ class Sealed(Public):
     order: Literal["auto", "labels", "features"] = "auto"  # what travels; auto: what is cheaper by public sizes
     hops: Annotated[int, Field(ge=1, le=64)] | None = None  # K; None: 10 for smooth, 2 for hops
     teleport: Fraction = 0.1  # alpha of smooth: how much a node stays itself in each hop
-    steps: Annotated[int, Field(ge=1, le=256)] | None = None  # None: 4 for the order of labels, 48 for that of features
-    # strengths of the ridge, as multiples of the first Rayleigh quotient (features: of the mean of the spectrum);
-    # validation classes choose among them
+    steps: Annotated[int, Field(ge=1, le=32)] = 4  # vectors of the Krylov space; t
+    # strengths of the ridge, as multiples of the first Rayleigh quotient: validation classes choose among them
     ridges: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=16)] = (0.1, 0.3, 1.0, 3.0)
     degree_bits: Annotated[int, Field(ge=2, le=14)] = 8  # degrees of the union graph fit, or their edges are dropped
     columns_at_once: Whole = 64  # in the order of features: bounds the memory
     opens: Literal["classes", "scores"] = "classes"  # what the label holder learns of the rows it asks for
+
+    @property
+    def depth(self) -> int:
+        """K, also where it is left open."""
+        return self.hops or (10 if self.kernel == "smooth" else 2)
 
 
 class Settings(Public):

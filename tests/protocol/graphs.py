@@ -1,6 +1,7 @@
 """The private sparse product alone: holders and dealer on the in-memory channel, shares chosen by the test."""
 
 from collections import defaultdict
+from dataclasses import fields
 
 import torch
 
@@ -13,13 +14,7 @@ from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.randomness import Stream, insecure_seed
 from vfgnn.transport.memory import InMemoryNetwork
 
-KINDS = GraphKinds(
-    **{
-        name: Kind(name, "nothing: it is uniform to it")
-        for name in ("order_seed", "pad_seed", "gather_1", "gather_2", "gather_3")
-    },
-    **{name: Kind(name, "nothing: it is uniform to it") for name in ("bounce_1", "bounce_2", "bounce_3", "masked")},
-)
+KINDS = GraphKinds(**{field.name: Kind(field.name, "nothing: it is uniform to it") for field in fields(GraphKinds)})
 
 
 def undirected(pairs):
@@ -77,10 +72,11 @@ class Run:
         self.results = defaultdict(list)
         self.prepared = defaultdict(list)
 
-    def go(self, secrets, *, self_loops=True, ahead=False, share_seed=7):
+    def go(self, secrets, *, self_loops=True, ahead=False, shares=None):
         """One hop for each secret [n, w]; `ahead`: all are prepared before the first is used."""
         count = len(self.shape.holders)
-        shares = [split(u, count, Stream(insecure_seed(share_seed), "share", k)) for k, u in enumerate(secrets)]
+        if shares is None:
+            shares = [split(u, count, Stream(insecure_seed(7), "share", k)) for k, u in enumerate(secrets)]
         widths = [u.shape[1] for u in secrets]
         work = {
             name: lambda i=i, name=name: self._holder(name, [each[i] for each in shares], self_loops, ahead)

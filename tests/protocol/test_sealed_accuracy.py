@@ -13,11 +13,10 @@ from tests.sealed_bounds import FACTOR, LONG, SHORT, Model, Near, Off, Scores, i
 from tests.sealed_twin import adjacency, small, train
 from vfgnn.data.holdings import Labels
 from vfgnn.lab.federation import Federation
-from vfgnn.model.propagated_kernels import make_kernel
+from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.mpc.sharing import reconstruct
 from vfgnn.sealed.formats import range_guard
-from vfgnn.sealed.ridge_path import SPREAD
 
 ERROR = 1e-3  # of a score, as the specification has it; the derived bounds are worst cases
 RIDGES = (0.1, 0.3, 1.0, 3.0)
@@ -40,7 +39,7 @@ def float_fit(held, labels, *, kernel, hops, teleport=0.1, steps=4):
     made = make_kernel(x, graph, name=kernel, hops=hops, teleport=teleport)
     rows = np.sort(labels.train.numpy())
     model = RidgeModel(
-        kernel=kernel, hops=hops, teleport=teleport, steps=steps, ridge=RIDGES, spread=SPREAD, minimum="weights"
+        kernel=kernel, hops=hops, teleport=teleport, steps=steps, ridge=RIDGES, spread=SPREAD[kernel], minimum="weights"
     )
     return fit_by_kernel(made, make_targets(labels.y.numpy(), rows, labels.classes), model)
 
@@ -72,8 +71,8 @@ def test_scores_are_those_of_the_float_model_within_the_bound(name):
     held, labels = make()
     trained = train(held, labels, opens="scores", order="labels", **changed)
     model, leader, steps = model_of(held, labels, **changed), trained.leader, 4
-    p = [joined(trained, lambda one, s=s: one._short[s]) * SHORT for s in range(steps)]
-    q = [joined(trained, lambda one, s=s: one.images[s]) * LONG for s in range(steps)]
+    p = [joined(trained, lambda one, s=s: one._kept[s].short) * SHORT for s in range(steps)]
+    q = [joined(trained, lambda one, s=s: one._kept[s].values) * LONG for s in range(steps)]
     images = [model.image(Near.exact(vector)) for vector in p]
     for image, found in zip(images, q, strict=True):
         assert image.holds(found)

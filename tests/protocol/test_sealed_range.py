@@ -33,19 +33,19 @@ def error_of(held, labels, *, kernel="smooth", hops):
 def no_guards(monkeypatch):
     """The dealer deals for what is rehearsed, so that is forgotten before and after."""
     rehearsal.script.cache_clear()
-    for guard in ("range_guard", "product_guard"):
-        monkeypatch.setattr(f"vfgnn.sealed.by_labels.{guard}", lambda rows: 0)
+    for guard in ("images.range_guard", "basis.product_guard"):
+        monkeypatch.setattr(f"vfgnn.sealed.{guard}", lambda rows: 0)
     yield
     rehearsal.script.cache_clear()
 
 
 def crowded(rows=2000):
-    """Bags of 30 of 300 words, a third of which says something about the class."""
+    """Bags of 30 of 300 words, three times each, a third of which says something about the class."""
     draw = torch.Generator().manual_seed(31)
     nodes = rows + 200
     y = torch.randint(3, (nodes,), generator=draw)
     chance = 0.08 + 0.06 * (torch.arange(300) % 9 == y[:, None]).double()
-    x = (torch.rand(nodes, 300, generator=draw) < chance).double()
+    x = 3 * (torch.rand(nodes, 300, generator=draw) < chance).double()
     ends = torch.randint(nodes, (2, 3000), generator=draw)
     ends = ends[:, (y[ends[0]] == y[ends[1]]) | (torch.arange(3000) < 800)]
     held = [Holding(x=x[:, :200], edge_index=ends[:, :600]), Holding(x=x[:, 200:], edge_index=ends[:, 600:])]

@@ -45,6 +45,15 @@ CASES = {
     "one hop, one step, one ridge": (lambda: small(2, seed=12), {"hops": 1, "steps": 1, "ridges": [1.0]}),
     "scores": (lambda: small(3, seed=13), {"opens": "scores"}),
     "4 bits of degrees": (lambda: small(2, edges=60, nodes=30, seed=14), {"degree_bits": 4}),
+    "columns travel": (lambda: small(3, real=(1,), seed=16), {"order": "features", "columns_at_once": 4}),
+    "columns travel, hops": (
+        lambda: small(2, classes=2, nodes=40, seed=17),
+        {"order": "features", "kernel": "hops", "hops": 2, "columns_at_once": 3},
+    ),
+    "columns travel, all at once, a holder without": (
+        lambda: small(4, columns=[0, 6, 4, 1], without_edges=(3,), seed=18),
+        {"order": "features"},
+    ),
     "more than 64 training rows": (lambda: small(2, nodes=150, edges=200, seed=15), {"hops": 3}),
 }
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from vfgnn.errors import ConfigError, DataError
 from vfgnn.model.propagated_kernels import make_kernel
 from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_columns, fit_by_kernel, make_targets
-from vfgnn.model.propagation import NeighbourMeans, Smoothing, neighbours, union
+from vfgnn.model.propagation import NeighbourSums, Smoothing, neighbours, union
 
 NODES, COLUMNS, CLASSES = 60, 9, 3
 ROWS = np.arange(0, NODES, 3)
@@ -32,7 +32,9 @@ def made_up(seed=0):
 
 def kernel_of(edges, x, model):
     adjacency = union(edges, NODES)
-    return make_kernel(sp.csr_array(x), adjacency, name=model.kernel, hops=model.hops, teleport=model.teleport)
+    return make_kernel(
+        sp.csr_array(x), adjacency, name=model.kernel, hops=model.hops, teleport=model.teleport, power=model.power
+    )
 
 
 def fitted(model, *, columns=COLUMNS, order=fit_by_kernel):
@@ -163,11 +165,15 @@ def test_smoothing_is_symmetric_and_the_power_of_the_normalised_matrix(teleport)
     assert np.abs(s - powers[4] - teleport * sum(powers[:4])).max() < 1e-14
 
 
-def test_neighbour_means_are_means_and_their_transpose_is_one():
-    means = NeighbourMeans(union([made_up()[0]], NODES))
-    r, transposed = means.apply(np.eye(NODES)), means.transposed(np.eye(NODES))
-    assert (transposed == r.T).all()
-    assert set(r.sum(axis=1).round(12)) == {0.0, 1.0} and r[-1].sum() == 0.0  # the last node is isolated
+def test_neighbour_sums_have_their_power_and_their_transpose():
+    adjacency = union([made_up()[0]], NODES)
+    degrees = adjacency.sum(axis=1)
+    for power in (1.0, 0.5):
+        sums = NeighbourSums(adjacency, power=power)
+        r, transposed = sums.apply(np.eye(NODES)), sums.transposed(np.eye(NODES))
+        assert (transposed == r.T).all()
+        assert r.sum(axis=1) == pytest.approx(degrees ** (1 - power) * (degrees > 0))
+        assert degrees[-1] == 0 and r[-1].sum() == 0  # an isolated node has no neighbours
 
 
 def test_balanced_classes_count_alike():

@@ -5,8 +5,9 @@ import torch
 
 from vfgnn.errors import Overflow
 from vfgnn.model.krylov import grow_basis
+from vfgnn.model.propagated_kernels import SPREAD
 from vfgnn.sealed.formats import FACTOR
-from vfgnn.sealed.ridge_path import SPREAD, Steps, path_words, refuse_impossible
+from vfgnn.sealed.ridge_path import Steps, path_words, refuse_impossible
 
 
 def basis(steps=4, scale=1.0):
@@ -14,7 +15,7 @@ def basis(steps=4, scale=1.0):
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(30, 8, generator=draw).double().numpy() * scale
     b = torch.randn(30, 2, generator=draw).double().numpy()
-    return grow_basis(lambda p: x @ (x.T @ p), b, steps=steps, spread=SPREAD)
+    return grow_basis(lambda p: x @ (x.T @ p), b, steps=steps, spread=SPREAD["smooth"])
 
 
 def first_of(found):
@@ -27,7 +28,7 @@ def first_of(found):
 
 def test_steps_are_those_of_the_spread_basis():
     found = basis()
-    steps = Steps.of(first_of(found))
+    steps = Steps.of(first_of(found), "smooth")
     assert abs(steps.bound - found.bound) < 1e-4 * found.bound  # a word of 2 / B: 2^-21 beside about 1 / 8
     assert steps.words.tolist() == [steps.first, 2 * steps.first]
     assert "Steps(" not in repr(steps) or str(steps.first) not in repr(steps)
@@ -46,12 +47,12 @@ def test_steps_are_those_of_the_spread_basis():
 )
 def test_absurd_first_products_are_refused(products, said):
     with pytest.raises(Overflow, match=said):
-        Steps.of(torch.tensor(products).double())
+        Steps.of(torch.tensor(products).double(), "smooth")
 
 
 def test_a_wrapped_sum_is_refused_wherever_it_is():
     found = basis()
-    steps = Steps(found.bound / SPREAD, round(2 / found.bound * 2**FACTOR))
+    steps = Steps(found.bound / SPREAD["smooth"], round(2 / found.bound * 2**FACTOR))
     good = torch.from_numpy(found.gram)
     path_words(good, steps, (0.1, 1.0))
     for i in range(5):
@@ -64,7 +65,7 @@ def test_a_wrapped_sum_is_refused_wherever_it_is():
 
 def test_a_solution_that_no_word_holds_is_refused(monkeypatch):
     found = basis()
-    steps = Steps(found.bound / SPREAD, round(2 / found.bound * 2**FACTOR))
+    steps = Steps(found.bound / SPREAD["smooth"], round(2 / found.bound * 2**FACTOR))
     monkeypatch.setattr("vfgnn.sealed.ridge_path.MOST", 1e-6)
     with pytest.raises(Overflow, match="solution of a ridge"):
         path_words(torch.from_numpy(found.gram), steps, (0.1,))

@@ -12,9 +12,12 @@ from typing import Literal, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from vfgnn.model.propagation import Floats, NeighbourMeans, Smoothing
+from vfgnn.model.propagation import Floats, NeighbourSums, Smoothing
 
 KernelName = Literal["smooth", "hops"]
+# B, the bound of the basis (krylov.py), in first Rayleigh quotients. Too large a bound costs digits; beyond one that is
+# too small the polynomials grow.
+SPREAD: dict[KernelName, float] = {"smooth": 2.0, "hops": 8.0}
 
 
 class Kernel(Protocol):
@@ -62,8 +65,8 @@ class SmoothKernel:
 class HopsKernel:
     """A weight of its own for each hop: for graphs in which neighbours are not alike."""
 
-    def __init__(self, features: sp.csr_array, means: NeighbourMeans, *, hops: int) -> None:
-        self._features, self._means, self._hops = features, means, hops
+    def __init__(self, features: sp.csr_array, sums: NeighbourSums, *, hops: int) -> None:
+        self._features, self._sums, self._hops = features, sums, hops
         self._transposed = features.T.tocsr()
 
     @property
@@ -75,7 +78,7 @@ class HopsKernel:
         """Phi^T (R^T)^h p for each hop, one below the other."""
         blocks = [self._transposed @ p]
         for _ in range(self._hops):
-            p = self._means.transposed(p)
+            p = self._sums.transposed(p)
             blocks.append(self._transposed @ p)
         return np.concatenate(blocks)
 
@@ -84,21 +87,21 @@ class HopsKernel:
         *rest, last = np.split(weights, self._hops + 1)
         z = self._features @ last
         for block in reversed(rest):
-            z = self._features @ block + self._means.apply(z)
+            z = self._features @ block + self._sums.apply(z)
         return np.asarray(z)
 
     def columns(self) -> Floats:
         """Phi, R Phi, ..., R^K Phi side by side."""
         blocks = [self._features.toarray()]
         for _ in range(self._hops):
-            blocks.append(self._means.apply(blocks[-1]))
+            blocks.append(self._sums.apply(blocks[-1]))
         return np.concatenate(blocks, axis=1)
 
 
 def make_kernel(
-    features: sp.csr_array, adjacency: sp.csr_array, *, name: KernelName, hops: int, teleport: float
+    features: sp.csr_array, adjacency: sp.csr_array, *, name: KernelName, hops: int, teleport: float, power: float = 0.5
 ) -> Kernel:
-    """The kernel of that name; `teleport` is the smooth one's alone."""
+    """The kernel of that name; `teleport` is for the smooth one alone, `power` for the other."""
     if name == "smooth":
         return SmoothKernel(features, Smoothing(adjacency, hops=hops, teleport=teleport))
-    return HopsKernel(features, NeighbourMeans(adjacency), hops=hops)
+    return HopsKernel(features, NeighbourSums(adjacency, power=power), hops=hops)

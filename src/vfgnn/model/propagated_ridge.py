@@ -30,8 +30,9 @@ class RidgeModel:
     kernel: KernelName = "smooth"
     hops: int = 10
     teleport: float = 0.1  # of the smooth kernel
+    power: float = 0.5  # of the degrees in the hops kernel
     steps: int = 4  # products with the kernel
-    spread: float = 2.0  # the bound of the basis, in Rayleigh quotients of the labels
+    spread: float = 4.0  # the bound of the basis, in Rayleigh quotients of the labels
     ridge: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)  # in the same unit; validation chooses
     minimum: Minimum = "weights"
     class_weights: ClassWeights = "none"

@@ -1,7 +1,8 @@
 """What the edges of all holders do to values of the nodes, in the clear: the two propagations of the sealed protocol.
 
     smooth  S: K hops of APPNP, z <- s (A + I) (s z) + teleport z_0, with s = sqrt(1 - teleport) d^-1/2, d = 1 + degree
-    hops    R = D^-1 A without self-loops: the mean over the neighbours, 0 for a node without any
+    hops    R = D^-power A without self-loops, 0 for a node without neighbours. Power 1: their mean; power 1/2: their
+            sum over the root of their number, which varies as much for many neighbours as for few
 
 A is the sum of the holders' own matrices: each is 0 or 1, symmetric, without self-loops. So an edge that two holders
 have counts twice. Only simulations have the sum; the protocol computes the same on shares.
@@ -53,18 +54,18 @@ class Smoothing:
         return z
 
 
-class NeighbourMeans:
+class NeighbourSums:
     """R, and its transpose."""
 
-    def __init__(self, adjacency: sp.csr_array) -> None:
+    def __init__(self, adjacency: sp.csr_array, *, power: float) -> None:
         degrees = adjacency.sum(axis=1)
         self._adjacency = adjacency.tocsr()
-        self._inverse = np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0)[:, None]
+        self._scale = np.power(degrees, -power, out=np.zeros(len(degrees)), where=degrees > 0)[:, None]
 
     def apply(self, z: Floats) -> Floats:
         """R z, [nodes, columns]."""
-        return np.asarray(self._inverse * (self._adjacency @ z), dtype=np.float64)
+        return np.asarray(self._scale * (self._adjacency @ z), dtype=np.float64)
 
     def transposed(self, z: Floats) -> Floats:
         """R^T z, [nodes, columns]; A is symmetric."""
-        return np.asarray(self._adjacency @ (self._inverse * z), dtype=np.float64)
+        return np.asarray(self._adjacency @ (self._scale * z), dtype=np.float64)

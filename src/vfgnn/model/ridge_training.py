@@ -10,7 +10,7 @@ import torch
 
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model import metrics
-from vfgnn.model.propagated_kernels import make_kernel
+from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeFit, RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.model.propagation import neighbours
 from vfgnn.records import EpochMetrics, Outcome
@@ -20,20 +20,20 @@ from vfgnn.settings import Settings
 def train_ridge(holding: Holding, labels: Labels, settings: Settings) -> Outcome:
     """Train, choose the ridge on validation rows, report it on test rows."""
     chosen, y = settings.sealed, labels.y.numpy()
-    hops = chosen.hops or default_hops(chosen.kernel)
+    hops = chosen.depth
     adjacency = neighbours(holding.edge_index.numpy(), holding.nodes)
     features = sp.csr_array(holding.x.double().numpy())
     kernel = make_kernel(features, adjacency, name=chosen.kernel, hops=hops, teleport=chosen.teleport)
     model = RidgeModel(
-        kernel=chosen.kernel, hops=hops, teleport=chosen.teleport, steps=chosen.steps or 4, ridge=chosen.ridges
+        kernel=chosen.kernel,
+        hops=hops,
+        teleport=chosen.teleport,
+        steps=chosen.steps,
+        spread=SPREAD[chosen.kernel],
+        ridge=chosen.ridges,
     )
     fit = fit_by_kernel(kernel, make_targets(y, labels.train.numpy(), labels.classes), model)
     return _outcome(fit, labels, model.steps)
-
-
-def default_hops(kernel: str) -> int:
-    """K, where the settings leave it open."""
-    return 10 if kernel == "smooth" else 2
 
 
 def _outcome(fit: RidgeFit, labels: Labels, steps: int) -> Outcome:

@@ -13,7 +13,7 @@ import torch
 
 from vfgnn.errors import ProtocolError
 from vfgnn.mpc.shared import Dealt, Operation, Payload
-from vfgnn.mpc.sharing import reconstruct, without
+from vfgnn.mpc.sharing import join, without
 from vfgnn.randomness import Stream
 
 
@@ -56,17 +56,24 @@ class Corrections:
         return [correction for operation in operations for correction in self._next(operation)]
 
     def _next(self, operation: Operation) -> list[torch.Tensor]:
-        payloads, count = (*operation.opened, *operation.correction), len(operation.opened)
-        shares = [
-            _expand(payloads, seed, self._run, holder, operation, self._number) for holder, seed in self._seeds.items()
-        ]
+        masks, completed = self._expanded(operation)
         self._number += 1
-        masks = [reconstruct(each) for each in zip(*(own[:count] for own in shares), strict=True)]
         if operation.keeps is not None:
             self._keep(operation.keeps, masks[0])
         dealt = operation.dealt(masks, [self._of(label) for label in operation.uses])
-        others = list(zip(*(own[count:] for own in shares[:-1]), strict=True))
-        return [without(whole, completed) for whole, completed in zip(dealt, others, strict=True)]
+        return [without(whole, [others]) for whole, others in zip(dealt, completed, strict=True)]
+
+    def _expanded(self, operation: Operation) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """The masks, and what all but the last holder's shares of the parts add up to: never all shares in memory."""
+        last = list(self._seeds)[-1]
+        payloads, count = (*operation.opened, *operation.correction), len(operation.opened)
+        joined: list[torch.Tensor] = []
+        for holder, seed in self._seeds.items():
+            wanted = payloads[:count] if holder == last else payloads
+            own = _expand(wanted, seed, self._run, holder, operation, self._number)
+            both = [join(*pair) for pair in zip(joined, own, strict=False)]
+            joined = [*both, *joined[len(own) :], *own[len(joined) :]]
+        return joined[:count], joined[count:]
 
     def _keep(self, label: str, mask: torch.Tensor) -> None:
         if label in self._kept:

@@ -30,19 +30,19 @@ def reconstruct(shares: Sequence[torch.Tensor]) -> torch.Tensor:
     """The sum; of bits, the XOR."""
     total = shares[0].clone()
     for share in shares[1:]:
-        total = _join(total, share)
+        total = join(total, share)
     return total
 
 
 def without(whole: torch.Tensor, shares: Sequence[torch.Tensor]) -> torch.Tensor:
     """What is missing when these shares are taken away; in the memory of `whole`."""
     for share in shares:
-        whole = _join(whole, share) if share.dtype == BITS else whole.sub_(share)
+        whole = join(whole, share) if share.dtype == BITS else whole.sub_(share)
     return whole
 
 
-def _join(total: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-    """In the memory of `total`."""
+def join(total: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+    """Both together, in the memory of `total`."""
     return total.bitwise_xor_(share) if share.dtype == BITS else total.add_(share)
 
 
@@ -66,7 +66,7 @@ def reveal(
     for share in shares:
         total = share
         for other in others:  # what has come is ours to change, the share is not
-            total = _join(channel.receive(other, name).to(share.device), total)
+            total = join(channel.receive(other, name).to(share.device), total)
         sums.append(total)
     return sums
 

@@ -9,11 +9,14 @@ Offline, for each owner i and partner j:          (P'_1, P'_3, r1, r3: seed of i
   7. i does 4 to 6 on the pads alone, without a_j, and takes minus that. The two add up to A_i a_j.
 Online: 8. j -> each i: U_j - a_j. 9. i adds A_i (U_i + sum_j (U_j - a_j)).
 Rounds: 1 online; 3 messages for each pair offline. Words: n w online; 3 N_i w for each pair and hop.
-Uniform: dealer, because it lacks r2 and P'_2; j, because it lacks r1, r3, P'_1 and P'_3; i, because it receives nothing
-but step 8, under a_j. Pads are fresh for each hop and pair; a permutation is only ever seen by its uniform factors.
+Uniform: to the dealer, which lacks r2 and P'_2; to j, which lacks r1, r3, P'_1 and P'_3; to i, which receives step 8
+only and lacks a_j. Any I - 1 holders lack the seeds of the last one and the dealer. Permutations stay for a run: from
+hop to hop and from partner to partner (P'_2, Sigma_1, Sigma_3 are the same for all) only the pads and a_j are fresh.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 
@@ -67,7 +70,10 @@ class OwnerTables:
 
 
 class PrivateGraphs:
-    """One holder's side of all hops of a run. Its edges cannot change: new ones need a new start of the run."""
+    """One holder's side of all hops under one name `run`, which nothing else may use: masks follow from it.
+
+    Its edges cannot change: new ones need a new start of the run.
+    """
 
     def __init__(
         self,
@@ -160,12 +166,10 @@ class PrivateGraphs:
     def _on_pads(self, own: OwnerTables, counter: int, width: int) -> torch.Tensor:
         """Step 7, once for the sums of all partners' pads: everything is linear in them."""
         size = (self._shape.slots(self._channel.party), width)
-        r1, r2, r3 = (torch.zeros(size, dtype=torch.int64) for _ in range(3))
-        for partner, pads in self._pads.items():
-            r1 += self._masks.pad(1, partner, counter, size)
-            r2 += pads.pad(2, partner, counter, size)
-            r3 += self._masks.pad(3, partner, counter, size)
+        r1 = _sum(self._masks.pad(1, partner, counter, size) for partner in self._pads)
+        r2 = _sum(pads.pad(2, partner, counter, size) for partner, pads in self._pads.items())
         m2 = own.partner.bounce(r1, r2)
+        r3 = _sum(self._masks.pad(3, partner, counter, size) for partner in self._pads)
         return own.partner.finish(place_sums(m2, own.gather_2, own.places_3, r3)).neg_()
 
     def times(self, share: torch.Tensor, prepared: PreparedHop, *, self_loops: bool) -> torch.Tensor:
@@ -214,3 +218,8 @@ class PrivateGraphs:
                 where=f"edges of {me}",
                 hint="start the run again: every start draws fresh permutations",
             )
+
+
+def _sum(pads: Iterable[torch.Tensor]) -> torch.Tensor:
+    """In the first one's memory; there are never two of them at a time beside it."""
+    return reduce(torch.Tensor.add_, pads)

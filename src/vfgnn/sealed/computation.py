@@ -1,6 +1,6 @@
 """What the sealed protocol's algorithm is written in: the steps that holders can take on shares.
 
-The algorithm (kernel.py, by_labels.py, by_features.py, scores.py) is written once, against this interface. Three things
+The algorithm (training.py, basis.py, images.py, kernel.py) is written once, against this interface. Three things
 stand behind it: the holders' own computation (joint_computation.py), the rehearsal that finds out from public sizes
 what is dealt and sent (rehearsal.py), and, in tests, plain integers. So what is declared is what is done.
 """
@@ -44,6 +44,9 @@ class Computation(Protocol):
 
     def blind(self, *shares: torch.Tensor) -> list[Blinded]:
         """Make factors of shares, [rows, 1] or [1, 1], in one round."""
+
+    def multiply_fixed(self, matrix: Blinded, share: torch.Tensor) -> torch.Tensor:
+        """A blinded matrix times a share."""
 
     def scale(self, *work: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
         """V >> bits and s (V >> bits) for each V and each of its factors s, in one round."""

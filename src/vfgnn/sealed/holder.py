@@ -22,7 +22,7 @@ from vfgnn.mpc.products import PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.rows import RowSet
-from vfgnn.sealed.formats import feature_bits
+from vfgnn.sealed.formats import LONG, feature_bits
 from vfgnn.sealed.joint_computation import JointComputation, Means, Supply
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
 from vfgnn.sealed.program import (
@@ -39,7 +39,7 @@ from vfgnn.sealed.program import (
     step_items,
 )
 from vfgnn.sealed.sizes import Sizes
-from vfgnn.sealed.training import LabelsTraining, Leader
+from vfgnn.sealed.training import Leader, Own, SealedTraining
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
 
@@ -71,7 +71,7 @@ class SealedHolder:
         self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)
         self._means: Means | None = None
-        self._training: LabelsTraining | None = None
+        self._training: SealedTraining | None = None
         self._weights: dict[str, torch.Tensor] = {}
         self.rows = (RowSet.all(0), RowSet.all(0))  # train, val
 
@@ -119,7 +119,24 @@ class SealedHolder:
         train, val = self.rows
         sizes = Sizes(agreement, len(train), len(val))
         self._moment = SealedMoment(len(train), len(val))
-        self._training = LabelsTraining(computation, sizes, train, val, self.leader)
+        own_part = Own(self._degrees, self._columns_long(sizes), train, val, self.leader)
+        self._training = SealedTraining(computation, sizes, own_part)
+
+    @property
+    def _degrees(self) -> torch.Tensor:
+        return torch.bincount(self._entries[0], minlength=self.agreement.nodes)
+
+    def _columns_long(self, sizes: Sizes) -> torch.Tensor:
+        """Its columns among all holders', LONG, for the order of features."""
+        if sizes.order == "labels":
+            return torch.empty((sizes.nodes, 0), dtype=torch.int64)
+        whole = torch.zeros((sizes.nodes, self.agreement.columns), dtype=torch.int64)
+        first = 0
+        for owner, count in sizes.columns.items():
+            if owner == self.channel.party:
+                whole[:, first : first + count] = self._x_ring << (LONG - sizes.feature_bits[owner])
+            first += count
+        return whole
 
     def _learn_rows(self) -> None:
         roles = self.channel.receive(self.agreement.label_holder, ROW_ROLES)
@@ -135,8 +152,7 @@ class SealedHolder:
 
     def prepare(self, moment: SealedMoment) -> None:
         """Degrees. Reveals: nothing."""
-        own = torch.bincount(self._entries[0], minlength=self.agreement.nodes)
-        self._on_shares.prepare(own)
+        self._on_shares.prepare()
 
     def deal_step(self, moment: SealedMoment) -> None:
         """What the dealer has for the coming step."""
@@ -162,7 +178,7 @@ class SealedHolder:
         self._means.supply.receive(items, self._means.graphs)
 
     @property
-    def _on_shares(self) -> LabelsTraining:
+    def _on_shares(self) -> SealedTraining:
         if self._training is None:
             raise RuntimeError("set_up() comes first")
         return self._training

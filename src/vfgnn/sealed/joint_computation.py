@@ -14,7 +14,7 @@ from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.messages import Kind
 from vfgnn.mpc.beaver import gram, products
-from vfgnn.mpc.blinding import Blinded, blind
+from vfgnn.mpc.blinding import Blinded, blind, fixed_products
 from vfgnn.mpc.comparison import argmax
 from vfgnn.mpc.lookup import look_up
 from vfgnn.mpc.material import DealtMaterial
@@ -129,6 +129,10 @@ class JointComputation:
         labels = [factor_label(self._factors + i) for i in range(len(shares))]
         self._factors += len(shares)
         return blind(self._arithmetic, *zip(labels, shares, strict=True))
+
+    def multiply_fixed(self, matrix: Blinded, share: torch.Tensor) -> torch.Tensor:
+        """Reveals: nothing."""
+        return fixed_products(self._arithmetic, (matrix, share.contiguous()))[0]
 
     def scale(self, *work: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
         """Reveals: nothing."""

@@ -2,8 +2,8 @@
 
 smooth  K = S Phi Phi^T S; S = APPNP over D^-1/2 (A + I) D^-1/2 with teleport alpha, K hops. With y = s z and
         s = sqrt(1 - alpha) D^-1/2:  y_0 = s z_0;  y <- s^2 (A + I) y + alpha s z_0;  last, z = s (A + I) y + alpha z_0.
-hops    K = sum_h R^h Phi Phi^T (R^T)^h, R = D^-1 A, no self-loops. Out: P_h = A (D^-1 P_(h-1)), side by side. Back, by
-        Horner: Q = G_0 + R (G_1 + R (G_2 + ...)).
+hops    K = sum_h R^h Phi Phi^T (R^T)^h, R = D^-1/2 A, no self-loops. Out: P_h = A (D^-1/2 P_(h-1)), side by side.
+        Back, by Horner: Q = G_0 + R (G_1 + R (G_2 + ...)).
 Both: K hops each way, an opening for the product and one for scaling and truncation. Between hops values are LONG.
 Runs at the holders; the rehearsal follows it with sizes alone. Nothing is revealed.
 """
@@ -47,16 +47,16 @@ class DegreeFactors:
     """Of the union graph's degrees, which nobody knows; `start`: the factors at the rows where a spread begins."""
 
     root: Blinded  # smooth: s
-    inverse: Blinded  # smooth: s^2; hops: 1 / d
+    inverse: Blinded  # smooth: s^2; hops: d^-1/2
     teleport: Blinded | None = None  # alpha s
     start: tuple[Blinded, ...] = ()
 
 
 def degree_table(bits: int, *, smooth: bool, teleport: float) -> torch.Tensor:
-    """What is looked up for each degree: s for smooth, 1 / d for hops; 0 at degree 0, which smooth never has."""
+    """What is looked up for each degree: s for smooth, d^-1/2 for hops; 0 at degree 0, which smooth never has."""
     degrees = torch.arange(2**bits, dtype=torch.float64)
     degrees[0] = torch.inf
-    values = ((1 - teleport) / degrees).sqrt() if smooth else 1 / degrees
+    values = ((1 - teleport if smooth else 1.0) / degrees).sqrt()
     return (values * 2.0**FACTOR).round().to(torch.int64)
 
 
@@ -120,7 +120,7 @@ class HopsOnShares:
         self.blocks = hops + 1
 
     def spread(self, computation: Computation, z: torch.Tensor, rows: RowSet) -> Entered:
-        """P_0, P_1, ..., P_K side by side. The first 1 / d meets z at its rows alone."""
+        """P_0, P_1, ..., P_K side by side. The first d^-1/2 meets z at its rows alone."""
         (entered,) = computation.scale((z, self._factors.start), bits=FACTOR)
         parts, divided = [placed(rows, z, self._nodes)], placed(rows, entered.by[0], self._nodes)
         for hop in range(self._hops):

@@ -60,12 +60,14 @@ class SealedLabelHolder(SealedHolder):
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
-        self._steps = Steps.of(products)
+        self._steps = Steps.of(products, self.agreement.settings.sealed.kernel)
         return self._steps.words
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
         """The best combination for each ridge."""
-        steps = self._steps or Steps.of(products)  # with a single step there was no recurrence
+        steps = self._steps or Steps.of(
+            products, self.agreement.settings.sealed.kernel
+        )  # with a single step there was no recurrence
         self._path = path_words(products, steps, self.agreement.settings.sealed.ridges)
         return self._path
 

@@ -94,7 +94,7 @@ def step_items(agreement: Agreement, moment: SealedMoment) -> Items:
 
 def moments(agreement: Agreement, known: SealedMoment, begin: int) -> Iterator[SealedMoment]:
     """One for each step."""
-    for number in range(begin, Sizes(agreement, known.train, known.val).steps):
+    for number in range(begin, Sizes(agreement, known.train, known.val).units):
         yield SealedMoment(known.train, known.val, number)
 
 

@@ -13,7 +13,7 @@ import torch
 from vfgnn.messages import WORD, Kind
 from vfgnn.mpc.beaver import GramProduct, Product
 from vfgnn.mpc.bits import packed_bytes
-from vfgnn.mpc.blinding import Blinded, Blinding
+from vfgnn.mpc.blinding import Blinded, Blinding, FixedProduct
 from vfgnn.mpc.comparison import argmax_operations
 from vfgnn.mpc.lookup import Lookup
 from vfgnn.mpc.scaling import Scaled, Scaling
@@ -22,7 +22,7 @@ from vfgnn.mpc.truncation import Truncation
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks
 from vfgnn.sealed.sizes import Sizes
-from vfgnn.sealed.training import LabelsTraining
+from vfgnn.sealed.training import Own, SealedTraining
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,13 @@ class Rehearsal:
             made.append(Blinded(label, share, share))
         return made
 
+    def multiply_fixed(self, matrix: Blinded, share: torch.Tensor) -> torch.Tensor:
+        """A blinded matrix times a share."""
+        self.rounds += 1
+        rows, inner = matrix.eps.shape
+        self.items.append(FixedProduct(matrix.label, rows, inner, share.shape[1]))
+        return nothing(rows, share.shape[1])
+
     def scale(self, *work: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
         """In one round."""
         self.rounds += 1
@@ -184,10 +191,11 @@ def script(sizes: Sizes) -> Script:
     """Of a training of these sizes."""
     computation = Rehearsal(sizes)
     train, val = (RowSet(torch.arange(count)) for count in (sizes.train, sizes.val))  # made up: only counts matter
-    training = LabelsTraining(computation, sizes, train, val)
-    training.prepare(nothing(sizes.nodes))
+    columns = nothing(sizes.nodes, sizes.agreement.columns)
+    training = SealedTraining(computation, sizes, Own(nothing(sizes.nodes), columns, train, val))
+    training.prepare()
     prepare, steps = computation.taken(), []
-    for number in range(sizes.steps):
+    for number in range(sizes.units):
         training.step(number)
         steps.append(computation.taken())
     training.finish()

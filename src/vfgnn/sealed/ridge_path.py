@@ -12,10 +12,10 @@ import torch
 
 from vfgnn.errors import Overflow
 from vfgnn.model.krylov import coefficients, products_by_vectors
+from vfgnn.model.propagated_kernels import SPREAD, KernelName
 from vfgnn.model.propagation import Floats
 from vfgnn.sealed.formats import FACTOR, factor_word
 
-SPREAD = 2.0  # B in first Rayleigh quotients: chosen on validation nodes; a wrong one costs digits, not the result
 SMALLEST, LARGEST = 2.0**-9, 2.0**13  # of the quotient: outside, words have too few digits, or too few bits
 MOST = 2.0**20  # of a coefficient
 SLACK, UNIT = 0.01, 2.0**-10  # what rounding explains: 3e-5 of inner products has been seen, and 100 and more of a wrap
@@ -29,7 +29,7 @@ class Steps:
     first: int
 
     @staticmethod
-    def of(products: torch.Tensor) -> "Steps":
+    def of(products: torch.Tensor, kernel: KernelName) -> "Steps":
         """From the inner products of p_0 and q_0 [2, 2]."""
         refuse_impossible(products)
         norm, image = float(products[0, 0]), float(products[0, 1])
@@ -41,7 +41,7 @@ class Steps:
                 where="the label holder",
                 hint="scale the features (deviation 1, or 0 and 1); look for labels that are all of one class",
             )
-        return Steps(quotient, factor_word(2 / (SPREAD * quotient)))
+        return Steps(quotient, factor_word(2 / (SPREAD[kernel] * quotient)))
 
     @property
     def words(self) -> torch.Tensor:

@@ -10,9 +10,6 @@ from typing import Literal
 from vfgnn.agreement import Agreement
 from vfgnn.sealed.formats import feature_bits
 
-SMOOTH_HOPS, HOPS_HOPS = 10, 2
-LABEL_STEPS, FEATURE_STEPS = 4, 48
-
 
 @dataclass(frozen=True)
 class Sizes:
@@ -55,7 +52,7 @@ class Sizes:
     @property
     def hops(self) -> int:
         """K."""
-        return self.agreement.settings.sealed.hops or (SMOOTH_HOPS if self.kernel == "smooth" else HOPS_HOPS)
+        return self.agreement.settings.sealed.depth
 
     @property
     def blocks(self) -> int:
@@ -64,20 +61,31 @@ class Sizes:
 
     @property
     def order(self) -> Literal["labels", "features"]:
-        """As set, or what sends fewer columns over the graph: 2 t (C - 1) K, or (p + C - 1) K.
-
-        `hops` needs many steps, which only the order of features has cheaply.
-        """
+        """As set, or what sends fewer columns over the graph: 2 t (C - 1) K, or (p + C - 1) K."""
         settings = self.agreement.settings.sealed
         if settings.order != "auto":
             return settings.order
-        by_labels = 2 * (settings.steps or LABEL_STEPS) * self.width
-        return "labels" if self.kernel == "smooth" and by_labels <= self.agreement.columns + self.width else "features"
+        return "labels" if 2 * self.steps * self.width <= self.agreement.columns + self.width else "features"
 
     @property
     def steps(self) -> int:
-        """Of the basis, or of the primal iteration: t."""
-        return self.agreement.settings.sealed.steps or (LABEL_STEPS if self.order == "labels" else FEATURE_STEPS)
+        """Vectors of the basis: t."""
+        return self.agreement.settings.sealed.steps
+
+    @property
+    def columns_at_once(self) -> int:
+        """In the order of features."""
+        return self.agreement.settings.sealed.columns_at_once
+
+    @property
+    def column_blocks(self) -> int:
+        """That travel one after the other in the order of features; in that of labels none."""
+        return -(-self.agreement.columns // self.columns_at_once) if self.order == "features" else 0
+
+    @property
+    def units(self) -> int:
+        """Steps of the program: blocks of columns, then vectors."""
+        return self.column_blocks + self.steps
 
     @property
     def ridges(self) -> tuple[float, ...]:
@@ -86,7 +94,5 @@ class Sizes:
 
     @property
     def scalars(self) -> int:
-        """Inner products that the label holder learns: of p_0 and q_0, and of the whole basis; none but for labels."""
-        if self.order == "features":
-            return 0
+        """Inner products that the label holder learns: of p_0 and q_0, and of the whole basis."""
         return (3 if self.steps > 1 else 0) + (self.steps + 1) * (self.steps + 2) // 2
