@@ -27,8 +27,11 @@ CASES = {
         lambda: small(2, nodes=180, edges=300, classes=2, seed=23),
         {"kernel": "smooth", "hops": 3},
     ),
-    "hops": (lambda: small(2, real=(1,), seed=24), {"kernel": "hops", "hops": 2}),
-    "hops, 90 training rows": (lambda: small(2, nodes=180, edges=300, seed=25), {"kernel": "hops", "hops": 2}),
+    "hops": (lambda: small(2, real=(1,), seed=24), {"kernel": "hops", "hops": 2, "steps": 2}),
+    "hops, 90 training rows": (
+        lambda: small(2, nodes=180, edges=300, seed=25),
+        {"kernel": "hops", "hops": 2, "steps": 3},
+    ),
 }
 
 
@@ -44,7 +47,7 @@ def float_fit(held, labels, *, kernel, hops, teleport=0.1, steps=4):
     return fit_by_kernel(made, make_targets(labels.y.numpy(), rows, labels.classes), model)
 
 
-def model_of(held, labels, *, kernel, hops):
+def model_of(held, labels, *, kernel, hops, steps=4):
     """The protocol's kernel with intervals."""
     bits = [0 if bool((one.x == one.x.round()).all()) else 16 for one in held]
     graph, rows = sum(adjacency(one) for one in held).toarray(), np.sort(labels.train.numpy())
@@ -70,7 +73,7 @@ def test_scores_are_those_of_the_float_model_within_the_bound(name):
     make, changed = CASES[name]
     held, labels = make()
     trained = train(held, labels, opens="scores", order="labels", **changed)
-    model, leader, steps = model_of(held, labels, **changed), trained.leader, 4
+    model, leader, steps = model_of(held, labels, **changed), trained.leader, changed.get("steps", 4)
     p = [joined(trained, lambda one, s=s: one._kept[s].short) * SHORT for s in range(steps)]
     q = [joined(trained, lambda one, s=s: one._kept[s].values) * LONG for s in range(steps)]
     images = [model.image(Near.exact(vector)) for vector in p]
@@ -152,3 +155,13 @@ def test_predictions_are_those_of_the_pooled_model(name):
     same = float((scores.argmax(1) == fit.scores[ridge].argmax(1)).mean())
     assert error < ERROR, error
     assert same >= 0.999, same
+
+
+@pytest.mark.parametrize("kernel", ["smooth", "hops"])
+def test_columns_that_travel_give_the_same_scores(kernel):
+    """The order of features, beside the model in the clear."""
+    held, labels = small(3, nodes=60, real=(0,), edges=60, seed=27)
+    settings = {"kernel": kernel, "hops": 2, "steps": 3}
+    trained = train(held, labels, opens="scores", order="features", ridges=[0.3], columns_at_once=4, **settings)
+    fit = float_fit(held, labels, **settings)
+    assert np.abs(trained.leader.result.logits.numpy() - fit.scores[RIDGES.index(0.3)]).max() < ERROR

@@ -31,14 +31,19 @@ TOLD = {QUOTIENT, INNER_PRODUCTS, VALIDATION_CLASSES, PREDICTED_CLASSES}
 PUBLIC = {program.ROW_ROLES, program.ROW_COUNTS}
 SEEDS = {program.MATERIAL_SEED, program.PAIR_SEED, program.ORDER_SEED, program.PAD_SEED}
 TABLES = {program.GATHER_1, program.GATHER_2, program.GATHER_3}
-SETTINGS = {"hops": 3, "order": "labels", "ridges": [0.3, 1.0]}
+SETTINGS = {"hops": 3, "ridges": [0.3, 1.0], "steps": 3}
 OPERATIONS = ("blinding", "scaling", "truncation", "lookup", "product", "Gram product", "differences", "bit tables")
+BY_ORDER = {"labels": OPERATIONS, "features": (*OPERATIONS, "fixed matrix product")}
+MASKED = {
+    "labels": (program.GRAPH_MASKED, program.NODES_MASKED, program.COLUMNS_MASKED),
+    "features": (program.GRAPH_MASKED, program.NODES_MASKED),
+}
 
 
 class Seen:
     """A training, every message of it, and what each holder put into its products."""
 
-    def __init__(self, holders=2, *, seed=0, data=0, monkeypatch):
+    def __init__(self, holders=2, *, seed=0, data=0, order="labels", monkeypatch):
         self.messages, self.inputs = [], defaultdict(list)
         network = InMemoryNetwork()
         put = network.put
@@ -51,7 +56,7 @@ class Seen:
         self._spy_on(monkeypatch)
         monkeypatch.setattr("vfgnn.lab.scenario._declared", lambda holding: 150)
         held, labels = small(holders, nodes=90, seed=data, real=(1,), edges=60, columns=[9] * holders)
-        self.trained = train(held, labels, seed=seed, network=network, **SETTINGS)
+        self.trained = train(held, labels, seed=seed, network=network, order=order, **SETTINGS)
         self.agreement = self.trained.agreement
         self.sizes = Sizes(self.agreement, len(labels.train), len(labels.val))
 
@@ -122,9 +127,10 @@ def deviations(payloads):
 
 @pytest.mark.parametrize("holders", [2, 3])
 @pytest.mark.parametrize("data", [1, 2])
-def test_what_each_party_receives_is_uniform(holders, data, monkeypatch):
+@pytest.mark.parametrize("order", list(BY_ORDER))
+def test_what_each_party_receives_is_uniform(holders, data, order, monkeypatch):
     """But for sizes, seeds, which rows train, and what is opened to the label holder."""
-    seen = Seen(holders, data=data, monkeypatch=monkeypatch)
+    seen = Seen(holders, data=data, order=order, monkeypatch=monkeypatch)
     leader = seen.agreement.label_holder
     views = defaultdict(list)
     for message, payload in seen.messages:
@@ -134,9 +140,9 @@ def test_what_each_party_receives_is_uniform(holders, data, monkeypatch):
     for (receiver, kind), payloads in views.items():
         if kind not in TOLD:
             assert abs(deviations(payloads)) < 6, (receiver, kind)
-    for name in OPERATIONS:
+    for name in BY_ORDER[order]:
         assert abs(deviations(seen.opened()[name])) < 6, name
-    for kind in (program.GRAPH_MASKED, program.NODES_MASKED, program.COLUMNS_MASKED):
+    for kind in MASKED[order]:
         assert abs(deviations(seen.met(kind))) < 6, kind
     for kind in TABLES:
         assert all(abs(ascents(table)) < 6 for table in seen.sent(kind)), kind
@@ -148,31 +154,35 @@ def ascents(table):
     return (rising - (len(table) - 1) / 2) / ((len(table) + 1) / 12) ** 0.5
 
 
-def test_only_the_label_holder_is_told_anything(monkeypatch):
+@pytest.mark.parametrize("order", list(BY_ORDER))
+def test_only_the_label_holder_is_told_anything(order, monkeypatch):
     """No other party receives a scalar, a coefficient, a class or a label, masked or not, but as masked openings."""
-    seen = Seen(3, monkeypatch=monkeypatch)
+    seen = Seen(3, order=order, monkeypatch=monkeypatch)
     for message, _ in seen.messages:
         if message.receiver != seen.agreement.label_holder:
             assert message.kind not in TOLD
     told = {message.kind for message, _ in seen.messages if message.kind in TOLD}
     assert told == TOLD
     masked = set(seen.opened())
-    assert masked == set(OPERATIONS)  # every opening belongs to an operation with a mask
+    assert masked == set(BY_ORDER[order])  # every opening belongs to an operation with a mask
 
 
+@pytest.mark.parametrize("order", list(BY_ORDER))
 @pytest.mark.parametrize("holders", [2, 3])
-def test_sizes_and_order_do_not_depend_on_data(holders, monkeypatch):
+def test_sizes_and_order_do_not_depend_on_data(holders, order, monkeypatch):
     links = []
     for data in (1, 2):
         by_link = defaultdict(list)
-        for message, _ in Seen(holders, data=data, monkeypatch=monkeypatch).messages:
+        for message, _ in Seen(holders, data=data, order=order, monkeypatch=monkeypatch).messages:
             by_link[message.sender, message.receiver].append(message)
         links.append(dict(by_link))
     assert links[0] == links[1]
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_a_missing_mask_of_an_operation_is_noticed(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("order", "name"), [*(("labels", name) for name in OPERATIONS), ("features", "fixed matrix product")]
+)
+def test_a_missing_mask_of_an_operation_is_noticed(order, name, monkeypatch):
     """Dealer and holders agree on a mask of zeros, so that nothing else changes."""
     expand = material._expand
 
@@ -182,7 +192,7 @@ def test_a_missing_mask_of_an_operation_is_noticed(name, monkeypatch):
         return [torch.zeros_like(share) if i < masks else share for i, share in enumerate(shares)]
 
     monkeypatch.setattr(material, "_expand", bare)
-    seen = Seen(2, monkeypatch=monkeypatch)
+    seen = Seen(2, order=order, monkeypatch=monkeypatch)
     assert deviations(seen.opened()[name]) > 6
 
 
