@@ -157,11 +157,15 @@ def test_predictions_are_those_of_the_pooled_model(name):
     assert same >= 0.999, same
 
 
-@pytest.mark.parametrize("kernel", ["smooth", "hops"])
-def test_columns_that_travel_give_the_same_scores(kernel):
-    """The order of features, beside the model in the clear."""
+@pytest.mark.parametrize(("kernel", "error"), [("smooth", ERROR), ("hops", 5 * ERROR)])
+def test_columns_that_travel_give_the_same_scores(kernel, error):
+    """The order of features, beside the model in the clear.
+
+    The basis of `hops` is made for a wide spectrum and many steps; after three its vectors are almost dependent, and
+    units of inner products count for more.
+    """
     held, labels = small(3, nodes=60, real=(0,), edges=60, seed=27)
     settings = {"kernel": kernel, "hops": 2, "steps": 3}
     trained = train(held, labels, opens="scores", order="features", ridges=[0.3], columns_at_once=4, **settings)
     fit = float_fit(held, labels, **settings)
-    assert np.abs(trained.leader.result.logits.numpy() - fit.scores[RIDGES.index(0.3)]).max() < ERROR
+    assert np.abs(trained.leader.result.logits.numpy() - fit.scores[RIDGES.index(0.3)]).max() < error
