@@ -82,6 +82,10 @@ class Trained:
     calls: dict
 
     @property
+    def agreement(self):
+        return self.federation.agreement
+
+    @property
     def leader(self):
         return self.federation.label_holder
 

@@ -20,6 +20,7 @@ from vfgnn.mpc.fixed_point import FixedPoint
 from vfgnn.mpc.material import DealtMaterial
 from vfgnn.mpc.products import PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds
+from vfgnn.mpc.slots import check_edges
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.rows import RowSet
 from vfgnn.sealed.formats import LONG, feature_bits
@@ -67,6 +68,9 @@ class SealedHolder:
         if dropped := everything.shape[1] - self._entries.shape[1]:
             logs.event("edges dropped", directed_entries=dropped, quota_per_node=quota)
         shape = next(holder for holder in agreement.holders if holder.name == me)
+        check_edges(
+            self._entries, nodes=agreement.nodes, declared=shape.entry_bound, holder=me
+        )  # before anything is sent
         features = FixedPoint(feature_bits(integer=shape.integer), agreement.settings.feature_bound)
         self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)

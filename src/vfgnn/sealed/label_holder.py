@@ -9,6 +9,8 @@ import torch
 
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
+from vfgnn.data.holdings import Labels
+from vfgnn.errors import DataError
 from vfgnn.model import metrics
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.records import EpochMetrics, Outcome, Result
@@ -26,6 +28,7 @@ class SealedLabelHolder(SealedHolder):
     def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
         super().__init__(agreement, channel, own)
         self._labels, self._on_epoch = own.known_labels, own.on_epoch
+        _refuse_one_class(self._labels)
         self.leader = self
         self._steps: Steps | None = None
         self._path = torch.empty(0)
@@ -95,6 +98,17 @@ class SealedLabelHolder(SealedHolder):
         self._history.append(EpochMetrics((moment.number or 0) + 1, None, None))
         if self._on_epoch is not None:
             self._on_epoch(self._history[-1])
+
+
+def _refuse_one_class(labels: Labels) -> None:
+    """A class without a training row is allowed: its share of them is 0, and so are its scores."""
+    if len(torch.unique(labels.y[labels.train])) < 2:
+        raise DataError(
+            "training rows of a single class",
+            expected="two classes or more among the training rows",
+            where="labels of the label holder",
+            hint="label rows of another class, or put such rows into the train mask",
+        )
 
 
 def _words(values: torch.Tensor, bits: int) -> torch.Tensor:
