@@ -1,51 +1,32 @@
 """`vfgnn reproduce`: the paper's tables, and the search that chose the presets' values."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vfgnn.cli import options
+from vfgnn.cli.reproducing import (
+    ArxivTables,
+    Datasets,
+    EdgeSplits,
+    RunDir,
+    Tables,
+    Training,
+    Workers,
+    check_datasets,
+    check_readings,
+    finish,
+    measure,
+    reproduce,
+    train,
+)
 from vfgnn.errors import ConfigError
 from vfgnn.writing import write_whole
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.console import Console
-
-    from vfgnn.experiments.baseline import Timing
-    from vfgnn.experiments.parts import Part
-    from vfgnn.experiments.runner import Task, TaskResult
-    from vfgnn.experiments.tables import TableRow
-
-app = typer.Typer(help="The paper's tables, and how the presets were chosen.", no_args_is_help=True)
-
-RUNS = Path("runs/reproduce")
+BOTH = "undirected,directed"
 TIMES = "seconds per epoch, each party a process, over TLS on this machine"
-Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
-RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
-Seeds = Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)]
-Workers = Annotated[int | None, typer.Option(help="Trainings at a time. Default: one per core.", min=1)]
-
-
-@dataclass(frozen=True)
-class Training:
-    """What every reproduction can be told."""
-
-    seeds: Seeds = 5
-    run_dir: RunDir = RUNS
-    workers: Workers = None
-    data_dir: options.DataDir = None
-    json: options.Json = None
-
-
-@dataclass(frozen=True)
-class Tables(Training):
-    """And those that end in tables of rows."""
-
-    markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None
+app = typer.Typer(help="The paper's tables, and how the presets were chosen.", no_args_is_help=True)
 
 
 @app.command()
@@ -55,21 +36,23 @@ def compare(
     datasets: Datasets = "cora,citeseer,pubmed",
     holders: options.Holders = 2,
     models: Annotated[str | None, typer.Option(help="Only these rows, comma-separated.")] = None,
+    edge_split: EdgeSplits = "undirected",
     figure: options.Figure = None,
 ) -> None:
     """Table 2: each holder alone, the federation three ways and at its best, everything pooled.
 
-    Example: `vfgnn reproduce compare --datasets cora,citeseer,pubmed --seeds 5 --json compare.json`
+    Example: `vfgnn reproduce compare --datasets cora,citeseer --seeds 5 --edge-split undirected,directed`
     """
     from vfgnn.experiments import parts
     from vfgnn.experiments.tables import models_named
 
-    names = _check_datasets(datasets)
+    names = check_datasets(datasets)
     wanted = models_named(None if models is None else options.parse_list(models))
     if not wanted:
         raise ConfigError("no such row", expected=", ".join(m.name for m in models_named(None)), got=str(models))
-    part = parts.compare(shared.seeds, datasets=names, holders=holders, models=wanted)
-    rows = _reproduce(part, shared)
+    readings = check_readings(edge_split)
+    part = parts.compare(shared.seeds, datasets=names, holders=holders, models=wanted, readings=readings)
+    rows = reproduce(part, shared)
     if figure is not None:
         from vfgnn.report.figures import compare_figure
 
@@ -78,14 +61,14 @@ def compare(
 
 @app.command()
 @options.with_shared(Tables)
-def privacy(shared: Tables, figure: options.Figure = None) -> None:
+def privacy(shared: Tables, edge_split: EdgeSplits = "undirected", figure: options.Figure = None) -> None:
     """Table 5: noise on published rows, with what it comes to over a whole run; then noise on the inputs, once.
 
     Example: `vfgnn reproduce privacy --seeds 5 --json privacy.json --figure privacy.png`
     """
     from vfgnn.experiments import parts
 
-    rows = _reproduce(parts.noised(shared.seeds), shared)
+    rows = reproduce(parts.noised(shared.seeds, check_readings(edge_split)), shared)
     if figure is not None:
         from vfgnn.report.figures import privacy_figure
 
@@ -94,7 +77,7 @@ def privacy(shared: Tables, figure: options.Figure = None) -> None:
 
 @app.command()
 @options.with_shared(Training)
-def baseline(shared: Training) -> None:
+def baseline(shared: Training, edge_split: EdgeSplits = "undirected") -> None:
     """Q3: VFGNN against SecureGNN on PubMed, accuracy and seconds per epoch over TLS; what an epoch of arXiv costs.
 
     Example: `vfgnn reproduce baseline --seeds 5 --json baseline.json`
@@ -106,9 +89,9 @@ def baseline(shared: Training) -> None:
     from vfgnn.experiments import parts
     from vfgnn.report.reproduction.tables import show_tables, timings_grid
 
-    console, part = Console(), parts.against_secure_gnn(shared.seeds)
-    rows = part.rows(_train(console, part.notes, shared))
-    timings = _measure(console, shared)
+    console, part = Console(), parts.against_secure_gnn(shared.seeds, check_readings(edge_split))
+    rows = part.rows(train(console, part.notes, shared))
+    timings = measure(console, shared)
     show_tables(console, rows, shared.seeds)
     console.print(timings_grid(timings, TIMES).to_rich())
     content = {"rows": [row.to_json() for row in rows], "timings": [asdict(timing) for timing in timings]}
@@ -119,6 +102,7 @@ def baseline(shared: Training) -> None:
 @options.with_shared(Training)
 def all_parts(
     shared: Training,
+    edge_split: EdgeSplits = BOTH,
     report: Annotated[Path | None, typer.Option(help="Also make a page of it, HTML.")] = None,
     docs: Annotated[
         Path | None, typer.Option(help="Also write it as Markdown, with figures in a folder beside.")
@@ -126,24 +110,27 @@ def all_parts(
 ) -> None:
     """Every table and claim of the paper, beside its figures. What was trained before is not trained again.
 
+    arXiv's rows are taken from what `vfgnn reproduce arxiv` has kept in the same --run-dir.
+
     Example: `vfgnn reproduce all --seeds 5 --json all.json --report reproduction.html`
     """
     from rich.console import Console
 
+    from vfgnn.experiments import arxiv as on_texts
     from vfgnn.experiments import parts
     from vfgnn.experiments.reproduction import Reproduction, machine, work_of
     from vfgnn.experiments.runner import Store
-    from vfgnn.experiments.tables import open_rows
     from vfgnn.report.reproduction.page import make_markdown, make_page
     from vfgnn.report.reproduction.tables import show_tables, summary_grid, timings_grid
 
-    console, whole, store = Console(), parts.everything(shared.seeds), Store(shared.run_dir)
+    console, store = Console(), Store(shared.run_dir)
+    whole = parts.everything(shared.seeds, check_readings(edge_split))
     notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
-    results = _train(console, notes, shared)
+    results = train(console, notes, shared)
     found = Reproduction(
         seeds=shared.seeds,
-        rows=(*(row for part in whole for row in part.rows(results)), *open_rows("arxiv")),
-        timings=tuple(_measure(console, shared)),
+        rows=(*(row for part in whole for row in part.rows(results)), *on_texts.kept_rows(store)),
+        timings=tuple(measure(console, shared)),
         work=tuple(work_of(part.name, part.notes, store) for part in whole),
         total=work_of("in all, each once", notes, store),
         machine=machine(),
@@ -158,6 +145,25 @@ def all_parts(
         write_whole(docs, make_markdown(found, docs.with_suffix("")), for_others=True)
 
 
+@app.command()
+@options.with_shared(ArxivTables)
+def arxiv(shared: ArxivTables) -> None:
+    """The paper's arXiv column on features made from texts: values chosen on validation nodes, then all rows.
+
+    Example: `vfgnn reproduce arxiv --seeds 2 --json arxiv.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments import arxiv as on_texts
+    from vfgnn.experiments.tables import compare_rows
+
+    console = Console()
+    searched = train(console, on_texts.search_tasks(), shared)
+    tasks = on_texts.row_tasks(searched, shared.seeds)
+    rows = compare_rows(tasks, train(console, {task: one.model.name for task, [one] in tasks.items()}, shared))
+    finish(console, rows, shared, chosen=on_texts.told(searched))
+
+
 @app.command("new-nodes")
 @options.with_shared(Tables)
 def new_nodes(shared: Tables) -> None:
@@ -167,69 +173,30 @@ def new_nodes(shared: Tables) -> None:
     """
     from vfgnn.experiments import parts
 
-    _reproduce(parts.with_new_nodes(shared.seeds), shared)
+    reproduce(parts.with_new_nodes(shared.seeds), shared)
 
 
-def _train(console: "Console", notes: "Mapping[Task, str]", shared: Training) -> "dict[Task, TaskResult]":
-    """All trainings with a progress bar; `notes` tells what each one is."""
-    from vfgnn.experiments.runner import Store, run_all
-    from vfgnn.report.console import progress
-
-    with progress(console) as display:
-        line = display.add_task("trainings", total=len(notes), note="")
-        return run_all(
-            list(notes),
-            Store(shared.run_dir),
-            data_dir=shared.data_dir,
-            workers=shared.workers,
-            on_done=lambda task, _: display.update(line, advance=1, note=notes[task]),
-        )
-
-
-def _measure(console: "Console", shared: Training) -> "list[Timing]":
-    """Seconds per epoch, one measurement after another, with a progress bar."""
-    from vfgnn.experiments.baseline import measure_all, measurements
-    from vfgnn.report.console import progress
-
-    with progress(console) as display:
-        line = display.add_task("times", total=len(list(measurements())), note="")
-        return measure_all(
-            shared.run_dir,
-            shared.data_dir,
-            on_done=lambda one: display.update(line, advance=1, note=f"{one.dataset} {one.model}"),
-        )
-
-
-def _reproduce(part: "Part", shared: Tables) -> "list[TableRow]":
-    """One part: train what is missing, show, write."""
-    from rich.console import Console
-
-    from vfgnn.report.reproduction.tables import markdown_tables, show_tables
-
-    console = Console()
-    rows = part.rows(_train(console, part.notes, shared))
-    show_tables(console, rows, shared.seeds)
-    options.write_json(shared.json, {"rows": [row.to_json() for row in rows]})
-    if shared.markdown is not None:
-        write_whole(shared.markdown, markdown_tables(rows), for_others=True)
-    return rows
-
-
-def _add_study(name: str, about: str) -> None:
-    """A command for one study; all of them take the same options."""
+def _add_study(name: str, about: str, *, printed: bool = False) -> None:
+    """A command for one study; those that the paper prints can be had under both readings."""
 
     @options.with_shared(Tables)
     def study(shared: Tables) -> None:
         from vfgnn.experiments import parts
 
-        _reproduce(parts.study(name, shared.seeds), shared)
+        reproduce(parts.study(name, shared.seeds), shared)
+
+    @options.with_shared(Tables)
+    def printed_study(shared: Tables, edge_split: EdgeSplits = "undirected") -> None:
+        from vfgnn.experiments import parts
+
+        reproduce(parts.study(name, shared.seeds, check_readings(edge_split)), shared)
 
     example = f"`vfgnn reproduce {name} --seeds 5 --json {name}.json`"
-    app.command(name, help=f"{about}\n\nExample: {example}")(study)
+    app.command(name, help=f"{about}\n\nExample: {example}")(printed_study if printed else study)
 
 
-_add_study("proportions", "Table 3 (Q4): uneven shares of columns and edges, Cora.")
-_add_study("holders", "Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.")
+_add_study("proportions", "Table 3 (Q4): uneven shares of columns and edges, Cora.", printed=True)
+_add_study("holders", "Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.", printed=True)
 _add_study("aggregators", "Mean, LSTM, Pooling, GCN, GAT and APPNP side by side (LSTM on Cora only).")
 _add_study("modes", "Individual against collaborative, and fewer refreshes of the joint layer.")
 _add_study("sensitivity", "Width d and depth K of the paper's model, Cora.")
@@ -259,7 +226,7 @@ def search(
 
     if preset not in searching.GRIDS:
         raise ConfigError("no grid for this preset", expected=" or ".join(searching.GRIDS), got=preset)
-    names = _check_datasets(datasets)
+    names = check_datasets(datasets)
     known = [model.name for model in searching.MODELS[preset]]
     wanted = known if models is None else options.parse_list(models)
     if not wanted or set(wanted) - set(known):
@@ -286,13 +253,3 @@ def search(
         console.print(text, markup=False, highlight=False)
     else:
         write_whole(out, text, for_others=True)
-
-
-def _check_datasets(text: str) -> list[str]:
-    from vfgnn.data.datasets import NAMES
-
-    names = options.parse_list(text)
-    unknown = [name for name in names if name not in NAMES]
-    if unknown or not names:
-        raise ConfigError("unknown dataset", expected=f"some of {', '.join(NAMES)}", got=", ".join(unknown) or "none")
-    return names
