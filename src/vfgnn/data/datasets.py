@@ -178,7 +178,7 @@ def _read_text_features(path: Path) -> np.ndarray:
     if not path.is_file():
         raise DataError("arxiv's text features are missing", expected=expected, where=str(path))
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             x = arrays["x"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError("arxiv's text features cannot be read", expected=expected, where=str(path)) from error

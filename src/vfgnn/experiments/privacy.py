@@ -90,6 +90,11 @@ def noised_rows(epsilon: float, changes: Change, privacy: Change, *, edge_split:
     return settings_for("best", dataset=DATASET, model="mean", edge_split=edge_split, overrides=overrides)
 
 
+def width() -> int:
+    """D of the rows that Table 5 is about."""
+    return noised_rows(math.inf, {}, {}).dim
+
+
 def noised_inputs(epsilon: float, *, edges: bool, labels: bool) -> Settings:
     """Randomised response, once, at a total epsilon for each of the two."""
     privacy: Change = {}

@@ -13,6 +13,7 @@ from vfgnn.experiments.baseline import Timing
 from vfgnn.experiments.catalogue import BEST
 from vfgnn.experiments.claims import NAMES, QUESTIONS, Claim
 from vfgnn.experiments.reproduction import Work
+from vfgnn.experiments.shrinkage import Shrinkage
 from vfgnn.experiments.tables import Mark, TableRow, show_proportion
 from vfgnn.report.grid import Grid
 
@@ -186,14 +187,30 @@ def summary_grid(claims: Sequence[Claim]) -> Grid:
             rows += [(*shown, *_counts(mine, readings))] if mine else []
     others = [claim for claim in claims if claim.judged_on]
     rows += [("arXiv", "all of it, on features of texts", *_counts(others, readings))] if others else []
-    under = [f"{reading} " if len(readings) > 1 else "" for reading in readings]
-    marks = tuple(f"{reading}{word}" for reading in under for word in ("yes", "no", "open"))
+    marks = ("yes", "no", "open") if len(readings) < 2 else tuple(f"{one}: yes / no / open" for one in readings)
     return Grid("Claims of the paper: reproduced?", ("", "it claims", *marks), tuple(rows), numbers=2)
 
 
 def _counts(claims: Sequence[Claim], readings: Sequence[EdgeSplit]) -> list[str]:
     marks = [[claim.mark for claim in claims if claim.reading == reading] for reading in readings]
-    return [str(of_one.count(mark) or "-") for of_one in marks for mark in Mark]
+    counts = [[str(of_one.count(mark) or "-") for mark in Mark] for of_one in marks]
+    return counts[0] if len(readings) < 2 else [" / ".join(of_one) for of_one in counts]
+
+
+def shrinkage_grid(found: Sequence[Shrinkage]) -> Grid:
+    """What James-Stein does to a noised row: nearer to it, and less of it to read."""
+    rows = tuple(
+        (
+            f"{one.epsilon:g}",
+            f"{one.error_gaussian:.3g}",
+            f"{one.error_james_stein:.3g}",
+            f"{one.turned:.0%}",
+            f"{one.kept:.2f}",
+        )
+        for one in found
+    )
+    headings = ("epsilon", "error, Gaussian", "error, James-Stein", "rows turned round", "signal to noise kept")
+    return Grid(f"A noised unit row of {found[0].dim} values", headings, rows, numbers=0)
 
 
 def timings_grid(timings: Sequence[Timing], title: str) -> Grid:
