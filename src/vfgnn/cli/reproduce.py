@@ -1,7 +1,7 @@
 """`vfgnn reproduce`: the paper's tables, and the search that chose the presets' values."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,6 @@ from vfgnn.cli.reproducing import (
     RunDir,
     Tables,
     Training,
-    Workers,
     check_datasets,
     check_readings,
     finish,
@@ -23,6 +22,11 @@ from vfgnn.cli.reproducing import (
 )
 from vfgnn.errors import ConfigError
 from vfgnn.writing import write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from vfgnn.experiments.search import Wanted
 
 BOTH = "undirected,directed"
 TIMES = "seconds per epoch, each party a process, over TLS on this machine"
@@ -206,50 +210,55 @@ _add_study("sensitivity", "Width d and depth K of the paper's model, Cora.")
 def search(
     preset: options.Preset = "paper",
     datasets: Datasets = "cora,citeseer,pubmed",
-    points: Annotated[int, typer.Option(help="Random points of the grid per model.", min=1)] = 12,
-    seeds: Annotated[int, typer.Option(help="Partitions that each point is judged on.", min=1, max=3)] = 1,
-    models: Annotated[str | None, typer.Option(help="Only these, e.g. VFGNN_best,pooled.")] = None,
+    points: Annotated[int, typer.Option(help="Random points of the grid for each row.", min=1)] = 200,
+    readings: Annotated[str, typer.Option(help="How edges are split.")] = "undirected,directed",
+    device: Annotated[str, typer.Option(help="cpu or cuda: all points of one shape are one computation.")] = "cpu",
+    prepare_only: Annotated[bool, typer.Option(help="Write the jobs and the data, and train elsewhere.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the choice to this file.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Write all validation figures to this file.")] = None,
     run_dir: RunDir = Path("runs/search"),
-    workers: Workers = None,
     data_dir: options.DataDir = None,
 ) -> None:
-    """Choose a preset's values on validation nodes.
+    """Choose a preset's values on validation nodes; what RUN_DIR has is not trained again.
 
-    Example: `vfgnn reproduce search --preset paper --points 12 --out src/vfgnn/presets/paper_chosen.toml`
+    Another machine needs Python, numpy and torch alone: `python -m vfgnn.experiments.batched.main --help`.
+
+    Example: `vfgnn reproduce search --device cuda --out src/vfgnn/presets/paper_chosen.toml`
     """
     from rich.console import Console
 
     from vfgnn.experiments import search as searching
-    from vfgnn.experiments.runner import Store
-    from vfgnn.report.console import progress
 
-    if preset not in searching.GRIDS:
-        raise ConfigError("no grid for this preset", expected=" or ".join(searching.GRIDS), got=preset)
-    names = check_datasets(datasets)
-    known = [model.name for model in searching.MODELS[preset]]
-    wanted = known if models is None else options.parse_list(models)
-    if not wanted or set(wanted) - set(known):
-        raise ConfigError("no such model to search for", expected=", ".join(known), got=str(models))
+    if preset not in searching.MODELS:
+        raise ConfigError("no grid for this preset", expected=" or ".join(searching.MODELS), got=preset)
+    wanted = searching.Wanted(preset, tuple(check_datasets(datasets)), tuple(check_readings(readings)), points)
+    jobs = searching.prepare(run_dir, wanted, data_dir)
     console = Console()
-    with progress(console) as display:
-        line = display.add_task("trainings", total=None, note="")
-        chosen = searching.search(
-            preset,
-            names,
-            Store(run_dir),
-            count=points,
-            seeds=seeds,
-            models=wanted,
-            data_dir=data_dir,
-            workers=workers,
-            on_start=lambda total: display.update(line, total=total),
-            on_done=lambda task, _: display.update(line, advance=1, note=f"{task.dataset} {task.where}"),
-        )
-    command = f"vfgnn reproduce search --preset {preset} --datasets {datasets} --points {points} --seeds {seeds}"
-    command += "" if models is None else f" --models {models}"
-    text = searching.to_toml(chosen, command)
+    if prepare_only:
+        console.print(f"{len(jobs)} trainings in {run_dir / searching.jobs_name(preset)}", highlight=False)
+        return
+    _search(console, wanted, run_dir, device)
+    command = f"vfgnn reproduce search --preset {preset} --datasets {datasets} --points {points} --readings {readings}"
+    text = searching.to_toml(searching.chosen_of(wanted, run_dir), command)
     if out is None:
         console.print(text, markup=False, highlight=False)
     else:
         write_whole(out, text, for_others=True)
+    if record is not None:
+        write_whole(record, searching.to_record(wanted, run_dir, command), for_others=True)
+
+
+def _search(console: "Console", wanted: "Wanted", run_dir: Path, device: str) -> None:
+    from vfgnn.experiments import search as searching
+    from vfgnn.party.device import choose_device
+    from vfgnn.report.console import progress
+
+    with progress(console) as display:
+        line = display.add_task("trainings", total=None, note="")
+        searching.search(
+            run_dir,
+            wanted,
+            device=choose_device(device),
+            on_start=lambda total: display.update(line, total=total),
+            on_group=lambda found, _: display.update(line, advance=len(found), note=found[0].job.dataset),
+        )

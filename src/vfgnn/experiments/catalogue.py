@@ -38,7 +38,7 @@ def settings_for(
     preset: str, *, dataset: str, model: str, edge_split: EdgeSplit, overrides: Mapping[str, object] | None = None
 ) -> Settings:
     """A preset's values for one row under one reading."""
-    return Preset(preset).settings(dataset=dataset, model=model, overrides=overrides)
+    return Preset(preset).settings(dataset=dataset, model=model, overrides=overrides, edge_split=edge_split)
 
 
 COMPARE = (
