@@ -58,12 +58,12 @@ class PerRow(Gaussian):
 
 
 class PositivePart(Gaussian):
-    """One factor for each row, never below zero."""
+    """One factor for each row, never below zero (nor zero: a row of zeros would look like one without noise)."""
 
     def shrunk(self, noised: torch.Tensor, variance: float) -> torch.Tensor:
         """As printed, and no row is turned round."""
         factor = 1 - (noised.shape[1] - 2) * variance / noised.square().sum(1, keepdim=True)
-        return noised * factor.clamp_min(0.0)
+        return noised * factor.clamp_min(0.001)
 
 
 class PerMessage(Gaussian):
