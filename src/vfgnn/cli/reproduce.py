@@ -15,6 +15,7 @@ from vfgnn.cli.reproducing import (
     Training,
     check_datasets,
     check_readings,
+    everything,
     finish,
     measure,
     reproduce,
@@ -120,25 +121,11 @@ def all_parts(
     """
     from rich.console import Console
 
-    from vfgnn.experiments import arxiv as on_texts
-    from vfgnn.experiments import parts
-    from vfgnn.experiments.reproduction import Reproduction, machine, work_of
-    from vfgnn.experiments.runner import Store
     from vfgnn.report.reproduction.page import make_markdown, make_page
     from vfgnn.report.reproduction.tables import show_tables, summary_grid, timings_grid
 
-    console, store = Console(), Store(shared.run_dir)
-    whole = parts.everything(shared.seeds, check_readings(edge_split))
-    notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
-    results = train(console, notes, shared)
-    found = Reproduction(
-        seeds=shared.seeds,
-        rows=(*(row for part in whole for row in part.rows(results)), *on_texts.kept_rows(store)),
-        timings=tuple(measure(console, shared)),
-        work=tuple(work_of(part.name, part.notes, store) for part in whole),
-        total=work_of("in all, each once", notes, store),
-        machine=machine(),
-    )
+    console = Console()
+    found = everything(console, shared, check_readings(edge_split))
     show_tables(console, found.rows, shared.seeds)
     console.print(timings_grid(found.timings, TIMES).to_rich())
     console.print(summary_grid(found.claims).to_rich())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vfgnn.experiments.baseline import Timing
     from vfgnn.experiments.claims import Claim
     from vfgnn.experiments.parts import Part
+    from vfgnn.experiments.reproduction import Reproduction
     from vfgnn.experiments.runner import Task, TaskResult
     from vfgnn.experiments.tables import TableRow
 
@@ -88,6 +89,28 @@ def measure(console: "Console", shared: Training) -> "list[Timing]":
             shared.data_dir,
             on_done=lambda one: display.update(line, advance=1, note=f"{one.dataset} {one.model}"),
         )
+
+
+def everything(console: "Console", shared: Training, readings: "list[EdgeSplit]") -> "Reproduction":
+    """Train and measure all that is missing, but arXiv: of that, what was kept."""
+    from vfgnn.experiments import arxiv as on_texts
+    from vfgnn.experiments import parts
+    from vfgnn.experiments.reproduction import Reproduction, machine, work_of
+    from vfgnn.experiments.runner import Store
+
+    whole, store = parts.everything(shared.seeds, readings), Store(shared.run_dir)
+    notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
+    results = train(console, notes, shared)
+    arxiv_rows, arxiv_tasks = on_texts.kept_rows(store)
+    work = [work_of(part.name, part.notes, store) for part in whole]
+    return Reproduction(
+        seeds=shared.seeds,
+        rows=(*(row for part in whole for row in part.rows(results)), *arxiv_rows),
+        timings=tuple(measure(console, shared)),
+        work=(*work, *([work_of("arxiv, apart", arxiv_tasks, store)] if arxiv_tasks else [])),
+        total=work_of("in all, each once", notes, store),
+        machine=machine(),
+    )
 
 
 def reproduce(part: "Part", shared: Tables) -> "list[TableRow]":

@@ -108,17 +108,20 @@ def row_tasks(results: Results, seeds: int = SEEDS, models: Iterable[Model] = CO
     return tasks
 
 
-def kept_rows(store: Store, seeds: int = SEEDS) -> list[TableRow]:
-    """The rows of which everything is in the store; if there are none, the paper's stand alone."""
+def kept_rows(store: Store, seeds: int = SEEDS) -> tuple[list[TableRow], list[Task]]:
+    """The rows of which everything is in the store, and its trainings; if there are none, the paper's stand alone."""
     rows: list[TableRow] = []
+    trained: list[Task] = []
     for kind in _judged(COMPARE):
         models = [model for model in COMPARE if _kind(model) == kind]
         searched = _kept(store, search_tasks(models))
         tasks = {} if searched is None else row_tasks(searched, seeds, models)
         results = _kept(store, tasks)
-        rows += compare_rows(tasks, results) if tasks and results is not None else []
+        if searched is not None and tasks and results is not None:
+            rows += compare_rows(tasks, results)
+            trained += [*searched, *tasks]
     order = [model.name for model in COMPARE]
-    return sorted(rows, key=lambda row: order.index(row.model)) or open_rows()
+    return sorted(rows, key=lambda row: order.index(row.model)) or open_rows(), trained
 
 
 def _kept(store: Store, tasks: Iterable[Task]) -> dict[Task, TaskResult] | None:

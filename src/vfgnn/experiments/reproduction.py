@@ -40,7 +40,7 @@ class Reproduction:
     rows: tuple[TableRow, ...]
     timings: tuple[Timing, ...]
     work: tuple[Work, ...]  # by part; a training that two parts share counts in both
-    total: Work  # each training once
+    total: Work  # each training once, arXiv's apart
     machine: str
 
     @property

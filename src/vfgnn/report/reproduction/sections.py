@@ -66,7 +66,10 @@ def sections_of(reproduction: Reproduction) -> Iterator[Section]:
     yield _private(reproduction)
     yield _promised(reproduction)
     yield _arxiv(reproduction)
-    told = "Trainings of each part; one that two parts share counts in both. Measurements of time are not in it."
+    told = (
+        "Trainings of each part; one that two parts share counts in both. Measurements of time are not in it, and "
+        "arXiv's trainings are in no sum."
+    )
     yield Section("work", "What it took", "", told, (), (work_grid([*reproduction.work, reproduction.total]),))
 
 
