@@ -39,7 +39,7 @@ SEARCH_EPOCHS = {"paper": 6, "best": 15}
 POINTS: dict[str, tuple[Change, ...]] = {
     "paper": tuple(
         {"learning_rate": rate, "joint_learning_rate": joint}
-        for rate, joint in ((0.003, 0.1), (0.01, 0.1), (0.01, 1.0))
+        for rate, joint in ((0.003, 0.1), (0.01, 0.1), (0.01, 1.0), (0.01, 3.0), (0.03, 1.0))
     ),
     "best": tuple({"learning_rate": rate, "joint_learning_rate": 0.3} for rate in (0.03, 0.1)),
 }
