@@ -9,6 +9,7 @@ from vfgnn.cli.main import app
 from vfgnn.experiments import arxiv, parts
 from vfgnn.experiments.baseline import Measurement, Timing
 from vfgnn.experiments.runner import SEARCHED_FROM, Effort, Store
+from vfgnn.settings import Settings
 
 
 @pytest.fixture
@@ -54,12 +55,12 @@ def keep(store, task, *, accuracy):
 def test_arxiv_is_chosen_on_validation_then_taken_into_the_whole(kept):
     """Values are those of the point with the best validation accuracy; `all` shows what was kept of it, marked."""
     store = Store(kept / "runs")
-    last = {preset: points[-1]["learning_rate"] for preset, points in arxiv.POINTS.items()}
+    last = [points[-1] for points in arxiv.POINTS.values()]
     for task in arxiv.search_tasks():
-        rate = json.loads(task.settings).get("learning_rate", 0.01)
-        keep(store, task, accuracy=0.4 + 0.1 * (rate in last.values()))
+        trained = Settings.model_validate(json.loads(task.settings))
+        keep(store, task, accuracy=0.4 + 0.1 * ({key: getattr(trained, key) for key in last[0]} in last))
     searched = {task: store.get(task) for task in arxiv.search_tasks()}
-    assert {point["learning_rate"] for point, _ in arxiv.chosen_points(searched).values()} == set(last.values())
+    assert all(point in last for point, _ in arxiv.chosen_points(searched).values())
     for task, [row] in arxiv.row_tasks(searched).items():
         keep(store, task, accuracy=0.5 + 0.1 * (row.model.where == "federated"))
     runs = ["--run-dir", str(kept / "runs"), "--json", str(kept / "arxiv.json")]
