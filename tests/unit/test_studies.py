@@ -104,11 +104,14 @@ def test_what_the_paper_prints_is_had_under_both_readings(name):
         assert len(grid.rows) == len(list(STUDIES[name]())) and "-" not in {row[-3] for row in grid.rows}
 
 
-def test_more_holders_are_in_the_table_for_both_readings_and_presets():
+def test_more_holders_are_in_the_table_for_both_readings():
+    """5 and 8 are beyond the paper: its own rows have them under one reading, preset best under both."""
     trials = trials_of("holders", ("undirected", "directed"))
     found = {(trial.edge_split, trial.model, trial.holders) for trial in trials}
-    models = ("VFGNN_C", "VFGNN_M", "VFGNN_R", "VFGNN_best")
-    assert found == {(r, m, n) for r in ("undirected", "directed") for m in models for n in (2, 3, 4, 5, 8)}
+    models, counts = ("VFGNN_C", "VFGNN_M", "VFGNN_R", "VFGNN_best"), (2, 3, 4, 5, 8)
+    assert found == {("undirected", model, count) for model in models for count in counts} | {
+        ("directed", model, count) for model in models for count in counts if count < 5 or model == "VFGNN_best"
+    }
 
 
 def test_the_other_reading_has_table_5_as_printed():

@@ -136,9 +136,14 @@ OF_THE_PAPER = ("proportions", "holders")
 
 
 def trials_of(name: str, readings: Sequence[EdgeSplit]) -> list[Trial]:
-    """A study under each of the readings; what the paper does not print, under the first alone."""
+    """A study under each of the readings; what the paper does not print, under the first alone, but for preset best."""
     under = readings if name in OF_THE_PAPER else READINGS[:1]
-    return [replace(trial, edge_split=reading) for reading in under for trial in STUDIES[name]()]
+    return [
+        replace(trial, edge_split=reading)
+        for reading in under
+        for trial in STUDIES[name]()
+        if reading == READINGS[0] or trial.paper is not None or trial.preset == "best"
+    ]
 
 
 def study_tasks(name: str, seeds: int, readings: Sequence[EdgeSplit] = READINGS[:1]) -> dict[Task, list[Trial]]:
