@@ -24,6 +24,7 @@ class HolderShape(Public):
     features: Count
     edges: bool
     integer: bool = False  # whether all its features are whole numbers: they then need no fraction bits
+    entry_bound: Count = 0  # sealed: directed entries of its adjacency matrix, at most; DECLARED, not computed
 
 
 class Agreement(Public):
@@ -42,7 +43,9 @@ class Agreement(Public):
             raise ValueError(f"holders need names of their own, none of them '{SERVER}' or '{DEALER}'; got {names}")
         if self.label_holder not in names:
             raise ValueError(f"label_holder must be one of the holders {names}, not '{self.label_holder}'")
-        if not self.publishers:
+        if self.sealed:
+            self._refuse_unsealable()
+        elif not self.publishers:
             raise ValueError("nobody would publish anything: at least one holder needs edges (or features of its own)")
         if self.collaborative and not any(holder.features for holder in self.holders):
             raise ValueError("collaborative initial embeddings need features at one holder at least")
@@ -58,25 +61,46 @@ class Agreement(Public):
             )
         return self
 
+    def _refuse_unsealable(self) -> None:
+        if len(self.holders) < 2:
+            raise ValueError("the sealed protocol needs two holders or more: one alone has nobody to hide from")
+        if not self.columns:
+            raise ValueError("the sealed protocol needs features at one holder at least")
+        if self.degree_quota < 1:
+            bits = self.settings.sealed.degree_bits
+            raise ValueError(f"degree_bits = {bits} leaves {len(self.holders)} holders less than one edge per node")
+
     @property
     def digest(self) -> str:
         """One word for all that shapes the model; not for how parties are reached."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     @property
+    def sealed(self) -> bool:
+        """Whether nothing but predictions is opened (sealed/); otherwise it is the paper's protocol (split/)."""
+        return self.settings.protocol == "sealed"
+
+    @property
+    def degree_quota(self) -> int:
+        """Sealed: edges of a node that each holder may count, so that no sum of degrees leaves the one-time table."""
+        return ((1 << self.settings.sealed.degree_bits) - 2) // len(self.holders)
+
+    @property
     def collaborative(self) -> bool:
         """Whether h0 is computed jointly."""
-        return self.settings.initial_embedding == "collaborative"
+        return not self.sealed and self.settings.initial_embedding == "collaborative"
 
     @property
     def dealt(self) -> bool:
-        """Whether a dealer takes part: when the joint layer is secure and there is somebody to hide from."""
-        return self.collaborative and self.settings.joint_layer == "secure" and len(self.holders) > 1
+        """Whether a dealer takes part: sealed, or a secure joint layer with somebody to hide from."""
+        masked = self.collaborative and self.settings.joint_layer == "secure" and len(self.holders) > 1
+        return self.sealed or masked
 
     @property
     def parties(self) -> tuple[str, ...]:
         """Everyone who takes part, in the order that decides who dials whom."""
-        return (SERVER, *((DEALER,) if self.dealt else ()), *self.holder_names)
+        servers = () if self.sealed else (SERVER,)
+        return (*servers, *((DEALER,) if self.dealt else ()), *self.holder_names)
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -112,6 +136,8 @@ class Agreement(Public):
         Without edges a holder has nothing of its own to add to a joint h0, so it publishes nothing and h0 is not
         revealed to it. In individual mode its features reach the model through its own rows or not at all.
         """
+        if self.sealed:
+            return ()
         alone = not self.collaborative
         return tuple(holder.name for holder in self.holders if holder.edges or (alone and holder.features))
 
@@ -131,8 +157,9 @@ class Agreement(Public):
 
     @property
     def row_readers(self) -> tuple[str, ...]:
-        """Who hears from the label holder which rows train and which validate (`publish = "needed"`)."""
-        return tuple(name for name in (SERVER, *self.publishers) if name != self.label_holder)
+        """Who hears from the label holder which rows train and which validate (`publish = "needed"`, and sealed)."""
+        readers = self.holder_names if self.sealed else (SERVER, *self.publishers)
+        return tuple(name for name in readers if name != self.label_holder)
 
     @property
     def edge_links(self) -> tuple[tuple[str, str], ...]:

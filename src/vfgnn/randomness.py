@@ -10,6 +10,7 @@ Runs at every party that draws anything; nothing leaves.
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 
 import numpy as np
 import torch
@@ -55,6 +56,11 @@ class Stream:
             part = room[at : at + len(ZEROS)]
             self._encryptor.update_into(ZEROS[: len(part)], part)
         return words
+
+    def integers(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Uniform over all values of an integer type; of a narrow one several come out of each word."""
+        count, in_a_word = prod(shape), 8 // dtype.itemsize
+        return self.words(-(-count // in_a_word)).view(dtype)[:count].reshape(shape)
 
     def uniform(self, *shape: int, bound: float) -> torch.Tensor:
         """float64 values, uniform on the 2^53 points of [-bound, bound)."""

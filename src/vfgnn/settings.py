@@ -85,9 +85,31 @@ class Privacy(Public):
                 raise ValueError(f"{key} = {epsilon:g} is more than budget_epsilon = {budget:g} allows for one release")
 
 
+class Sealed(Public):
+    """The model of the sealed protocol (`protocol = "sealed"`, docs/sealed.md). The defaults serve any data set."""
+
+    kernel: Literal["smooth", "hops"] = "smooth"  # smooth: neighbours are alike; hops: a weight for each hop (tables)
+    order: Literal["auto", "labels", "features"] = "auto"  # what travels; auto: what is cheaper by public sizes
+    hops: Annotated[int, Field(ge=1, le=64)] | None = None  # K; None: 10 for smooth, 2 for hops
+    teleport: Fraction = 0.1  # alpha of smooth: how much a node stays itself in each hop
+    steps: Annotated[int, Field(ge=1, le=32)] = 4  # vectors of the Krylov space; t
+    # strengths of the ridge, as multiples of the first Rayleigh quotient: validation classes choose among them
+    ridges: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=16)] = (0.1, 0.3, 1.0, 3.0)
+    degree_bits: Annotated[int, Field(ge=2, le=14)] = 8  # degrees of the union graph fit, or their edges are dropped
+    columns_at_once: Whole = 64  # in the order of features: bounds the memory
+    opens: Literal["classes", "scores"] = "classes"  # what the label holder learns of the rows it asks for
+
+    @property
+    def depth(self) -> int:
+        """K, also where it is left open."""
+        return self.hops or (10 if self.kernel == "smooth" else 2)
+
+
 class Settings(Public):
     """The model and how it is trained. Names as in the paper; the comments say what differs from it."""
 
+    protocol: Literal["split", "sealed"] = "split"  # the paper's, or the one that opens nothing but predictions
+    sealed: Sealed = Sealed()
     # CG1 features
     feature_scaling: FeatureScaling = "none"  # row: each holder divides each row of its own block by its sum
     initial_embedding: Literal["collaborative", "individual"] = "collaborative"

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 import torch
 
-from tests.unit.test_beaver import looks_uniform
+from tests.shares import looks_uniform
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError, VfgnnError
 from vfgnn.lab.scenario import agreement_of
@@ -124,7 +124,7 @@ def test_opened_values_are_uniform_and_without_masks_would_not_be(monkeypatch):
     honest, careless = Tapped(), Tapped()
     train_secure_gnn(holdings, labels, settings(epochs=2), seed=0, network=honest)
     assert looks_uniform(opened(honest))
-    monkeypatch.setattr(beaver, "_masked", lambda share, mask: share)
+    monkeypatch.setattr(beaver, "masked", lambda share, mask: share)
     with suppress(VfgnnError):  # what comes out is wrong, and may be refused: the openings have been seen by then
         train_secure_gnn(holdings, labels, settings(epochs=2), seed=0, network=careless)
     assert not looks_uniform(opened(careless))

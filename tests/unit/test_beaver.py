@@ -1,105 +1,17 @@
-"""Parties run in threads and meet at a barrier to open values; the other tests on shares use the same helper."""
-
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 import torch
-from scipy.stats import chi2
 
+from tests.shares import SEEDS, dealt, looks_uniform, random_words, run_dealt
 from vfgnn.errors import ProtocolError
-from vfgnn.mpc.beaver import matrix_products, products
-from vfgnn.mpc.shared import Arithmetic, Corrections, DealtMaterial, MatrixProduct, Product, Truncation, matmul
-from vfgnn.mpc.sharing import reconstruct, split
-from vfgnn.randomness import Stream, insecure_seed
-
-SEEDS = {f"h{i}": insecure_seed(100 + i) for i in range(5)}
-
-
-class Table:
-    """Where the parties lay their shares; counts rounds and the words that each party sends to one other."""
-
-    def __init__(self, parties):
-        self._barrier = threading.Barrier(parties, timeout=60)
-        self._shares = [[] for _ in range(parties)]
-        self.opened = []
-
-    def open(self, party, shares):
-        self._shares[party] = [share.clone() for share in shares]
-        if self._barrier.wait() == 0:
-            self.opened.append([tuple(share.shape) for share in shares])
-        sums = [reconstruct(each) for each in zip(*self._shares, strict=True)]
-        self._barrier.wait()
-        return sums
-
-    def leave(self):
-        self._barrier.abort()
-
-    @property
-    def rounds(self):
-        return len(self.opened)
-
-    @property
-    def words(self):
-        return sum(torch.Size(shape).numel() for shapes in self.opened for shape in shapes)
+from vfgnn.mpc.beaver import GramProduct, MatrixProduct, Product, gram, matrix_products, products
+from vfgnn.mpc.material import Corrections, DealtMaterial
+from vfgnn.mpc.shared import Arithmetic, matmul
+from vfgnn.mpc.sharing import reconstruct
+from vfgnn.mpc.truncation import Truncation
 
 
-class Seat:
-    def __init__(self, table, party):
-        self._table, self._party = table, party
-
-    def open(self, *shares):
-        return self._table.open(self._party, shares)
-
-
-def run_parties(parties, work, materials, *inputs):
-    """`work(arithmetic, *shares)` at every party on shares of the inputs; what each returned, and the table."""
-    table = Table(parties)
-    shares = [split(secret, parties, Stream(insecure_seed(7), "input", i)) for i, secret in enumerate(inputs)]
-
-    def one(party):
-        torch.set_num_threads(1)
-        arithmetic = Arithmetic(Seat(table, party), materials[party], leads=party == 0)
-        try:
-            return work(arithmetic, *(each[party] for each in shares))
-        except BaseException:
-            table.leave()
-            raise
-
-    with ThreadPoolExecutor(parties) as pool:
-        futures = [pool.submit(one, party) for party in range(parties)]
-    return [future.result() for future in futures], table
-
-
-def dealt(parties, operations, *, run="run"):
-    """Every party's material; the last one is fed with the dealer's corrections."""
-    seeds = dict(list(SEEDS.items())[:parties])
-    corrections = Corrections(seeds, run=run).compute(operations)
-    feed = iter(corrections).__next__
-    last = list(seeds)[-1]
-    return [
-        DealtMaterial(seed, run=run, holder=name, next_correction=feed if name == last else None)
-        for name, seed in seeds.items()
-    ]
-
-
-def run_dealt(parties, work, operations, *inputs):
-    return run_parties(parties, work, dealt(parties, operations), *inputs)
-
-
-def random_words(*shape, of="secret"):
-    return Stream(insecure_seed(3), of).words(*shape)
-
-
-def looks_uniform(words):
-    """Chi-square of the top byte. Seeds are fixed: uniform words fail it for one choice of them in ten thousand."""
-    counts = torch.bincount(((words >> 56) & 255).flatten(), minlength=256).double()
-    expected = words.numel() / 256
-    return float(((counts - expected) ** 2 / expected).sum()) < chi2.isf(1e-4, 255)
-
-
-def words_of(shape):
-    return torch.Size(shape).numel()
+def words_of(operation):
+    return sum(torch.Size(payload.shape).numel() for payload in operation.correction)
 
 
 @pytest.mark.parametrize("parties", [2, 3, 4])
@@ -109,7 +21,7 @@ def test_a_product_of_shared_matrices_is_exact_in_the_ring(parties, m, k, n):
     shares, table = run_dealt(parties, lambda a, *xy: matrix_products(a, xy)[0], [MatrixProduct(m, k, n)], x, y)
     assert torch.equal(reconstruct(shares), x @ y)
     assert (table.rounds, table.words) == (1, m * k + k * n)
-    assert words_of(MatrixProduct(m, k, n).correction) == m * n
+    assert words_of(MatrixProduct(m, k, n)) == m * n
 
 
 @pytest.mark.parametrize("parties", [2, 3, 4])
@@ -119,7 +31,17 @@ def test_a_product_element_by_element_is_exact_in_the_ring(parties, shape):
     shares, table = run_dealt(parties, lambda a, *xy: products(a, xy)[0], [Product(shape)], x, y)
     assert torch.equal(reconstruct(shares), x * y)
     assert (table.rounds, table.words) == (1, 2 * x.numel())
-    assert words_of(Product(shape).correction) == x.numel()
+    assert words_of(Product(shape)) == x.numel()
+
+
+@pytest.mark.parametrize("parties", [2, 3, 4])
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (4, 9), (7, 3)])
+def test_a_matrix_times_its_own_transpose_is_exact_in_the_ring(parties, m, k):
+    x = random_words(m, k)
+    shares, table = run_dealt(parties, gram, [GramProduct(m, k)], x)
+    assert torch.equal(reconstruct(shares), x @ x.t())
+    assert (table.rounds, table.words) == (1, m * k)
+    assert words_of(GramProduct(m, k)) == m * m
 
 
 @pytest.mark.parametrize("parties", [2, 3, 4])
@@ -133,7 +55,7 @@ def test_several_products_take_one_round(parties):
     assert torch.equal(weight_gradient, x.t() @ g)
     assert torch.equal(input_gradient, g @ w.t())
     assert table.rounds == 1
-    assert table.opened[0] == [shape for operation in operations for shape in operation.opened]
+    assert table.payloads == [payload for operation in operations for payload in operation.opened]
 
 
 @pytest.mark.parametrize("parties", [2, 3, 4])
@@ -181,32 +103,38 @@ def test_opened_values_look_uniform_and_differ_each_time():
 
 @pytest.mark.parametrize("parties", [2, 3, 5])
 def test_corrections_complete_the_dealers_relations(parties):
-    materials = dealt(parties, [MatrixProduct(3, 4, 2), Product((5,)), Truncation((4, 4), 20)])
-    matrices = [material.matrix_triple(3, 4, 2) for material in materials]
-    elements = [material.product_triple((5,)) for material in materials]
-    pairs = [material.truncation_pair((4, 4), 20) for material in materials]
-    a, b, c = (reconstruct([getattr(triple, name) for triple in matrices]) for name in "abc")
+    operations = [MatrixProduct(3, 4, 2), Product((5,)), Truncation((4, 4), 20)]
+    taken = [[material.take(operation) for operation in operations] for material in dealt(parties, operations)]
+    matrices, elements, pairs = zip(*taken, strict=True)
+    a, b, c = whole(matrices)
     assert torch.equal(c, a @ b)
-    a, b, c = (reconstruct([getattr(triple, name) for triple in elements]) for name in "abc")
+    a, b, c = whole(elements)
     assert torch.equal(c, a * b)
-    r, shifted, highest = (reconstruct([getattr(pair, n) for pair in pairs]) for n in ("r", "shifted", "highest"))
+    r, (shifted, highest) = whole(pairs)
     unsigned = [word % 2**64 for word in r.flatten().tolist()]
     assert shifted.flatten().tolist() == [word >> 20 for word in unsigned]
     assert highest.flatten().tolist() == [word >> 63 for word in unsigned]
 
 
+def whole(shares):
+    """Masks, then parts."""
+    return [reconstruct(each) for each in zip(*((*own.masks, *own.parts) for own in shares), strict=True)]
+
+
 def test_corrections_have_the_declared_shapes():
-    operations = [MatrixProduct(3, 4, 2), Product((5,)), Truncation((4, 6), 20)]
+    operations = [MatrixProduct(3, 4, 2), Product((5,)), Truncation((4, 6), 20), GramProduct(3, 7)]
     corrections = Corrections(SEEDS, run="run").compute(operations)
-    assert [tuple(correction.shape) for correction in corrections] == [(3, 2), (5,), (2, 4, 6)]
-    assert [operation.correction for operation in operations] == [(3, 2), (5,), (2, 4, 6)]
+    assert [tuple(correction.shape) for correction in corrections] == [(3, 2), (5,), (2, 4, 6), (3, 3)]
+    assert [payload.shape for operation in operations for payload in operation.correction] == [
+        tuple(correction.shape) for correction in corrections
+    ]
 
 
 def test_no_material_comes_twice():
     material, dealer = DealtMaterial(SEEDS["h0"], run="run", holder="h0"), Corrections(SEEDS, run="run")
-    triples = [material.product_triple((100,)) for _ in range(3)]
+    taken = [material.take(Product((100,))) for _ in range(3)]
     corrections = dealer.compute([Product((100,))]) + dealer.compute([Product((100,))])
-    drawn = torch.stack([part for triple in triples for part in (triple.a, triple.b, triple.c)] + corrections)
+    drawn = torch.stack([part for dealt in taken for part in (*dealt.masks, *dealt.parts)] + corrections)
     assert len(drawn.unique()) == drawn.numel()
 
 
@@ -214,7 +142,7 @@ def test_a_correction_of_another_operation_is_refused():
     (correction,) = Corrections(SEEDS, run="run").compute([Product((4,))])
     last = DealtMaterial(SEEDS["h4"], run="run", holder="h4", next_correction=lambda: correction)
     with pytest.raises(ProtocolError, match="another operation") as caught:
-        last.truncation_pair((4,), 20)
+        last.take(Truncation((4,), 20))
     assert "[2, 4]" in str(caught.value)
 
 
@@ -234,6 +162,6 @@ def test_matrices_that_do_not_fit_are_refused():
 
 
 def test_shares_are_not_printed():
-    triple = DealtMaterial(SEEDS["h0"], run="run", holder="h0").product_triple((2,))
-    assert "tensor" not in repr(triple)
-    assert str(int(triple.a[0])) not in repr(triple)
+    taken = DealtMaterial(SEEDS["h0"], run="run", holder="h0").take(Product((2,)))
+    assert "tensor" not in repr(taken)
+    assert str(int(taken.masks[0][0])) not in repr(taken)

@@ -1,13 +1,12 @@
 import pytest
 import torch
 
-from tests.unit.test_beaver import run_dealt
-from vfgnn.mpc.beaver import products
+from tests.shares import run_dealt
+from vfgnn.mpc.beaver import Product, products
 from vfgnn.mpc.fixed_point import FixedPoint
 from vfgnn.mpc.polynomial import FRACTION_BITS, SIGMOID, TANH, evaluate, operations
-from vfgnn.mpc.shared import Product, Truncation
 from vfgnn.mpc.sharing import reconstruct
-from vfgnn.mpc.truncation import truncate
+from vfgnn.mpc.truncation import Truncation, truncate
 
 WORDS = FixedPoint(FRACTION_BITS, 2.0**20)
 CLEAR = {
@@ -60,10 +59,9 @@ def test_rounds_and_words(parties):
     _, _, table = evaluated(parties, TANH, torch.zeros(6, 5, dtype=torch.float64))
     assert table.rounds == 4
     assert table.words == 6 * 30
-    assert [shape for shapes in table.opened for shape in shapes] == [
-        shape for operation in operations((6, 5)) for shape in operation.opened
-    ]
-    assert sum(torch.Size(operation.correction).numel() for operation in operations((6, 5))) == 6 * 30
+    assert table.payloads == [payload for operation in operations((6, 5)) for payload in operation.opened]
+    corrections = [payload for operation in operations((6, 5)) for payload in operation.correction]
+    assert sum(torch.Size(payload.shape).numel() for payload in corrections) == 6 * 30
 
 
 @pytest.mark.parametrize("name", CLEAR)

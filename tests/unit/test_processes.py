@@ -57,3 +57,20 @@ def test_what_was_killed_on_purpose_has_not_failed(tmp_path):
     running = ended(tmp_path, {"A": -9, "B": 0}, {})
     running.progress["A"].state = State.KILLED
     running.look()
+
+
+def test_a_party_that_still_ends_is_waited_for_before_one_that_blames_it_is_named(tmp_path):
+    running = ended(tmp_path, {"A": None, "dealer": 3}, {"dealer": [{"event": Event.PEER_FAILED, "peer": "A"}]})
+    running.look()
+    running.children["A"] = SimpleNamespace(poll=lambda: 4)
+    with pytest.raises(PartyFailed) as caught:
+        running.look()
+    assert (caught.value.what, caught.value.exit_code) == ("A failed", 4)
+
+
+def test_a_party_that_never_ends_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("vfgnn.lab.processes.CAUSE_S", 0.0)
+    running = ended(tmp_path, {"A": None, "dealer": 3}, {})
+    with pytest.raises(PartyFailed, match="dealer"):
+        for _ in range(2):
+            running.look()

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from vfgnn import randomness
@@ -66,3 +67,13 @@ def test_insecure_seeds_are_refused_outside_their_range():
         except ValueError:
             continue
         raise AssertionError(number)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8])
+def test_integers_of_any_type_come_out_of_the_same_words(dtype):
+    stream, words = Stream(insecure_seed(1), "x"), Stream(insecure_seed(1), "x")
+    in_a_word = 8 // dtype.itemsize
+    assert torch.equal(stream.integers(3, 7, dtype=dtype), words.words(-(-21 // in_a_word)).view(dtype)[:21].view(3, 7))
+    many = stream.integers(2**16, dtype=dtype)
+    assert len(many.unique()) > (250 if dtype == torch.uint8 else 40_000)  # of 65,536 at 16 bits 63 % are expected
+    assert stream.integers(0, 3, dtype=dtype).shape == (0, 3)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.unit.test_beaver import dealt, run_parties
+from tests.shares import dealt, run_parties
 from vfgnn.mpc.polynomial import SIGMOID, TANH
 from vfgnn.mpc.sharing import reconstruct
 from vfgnn.randomness import insecure_seed

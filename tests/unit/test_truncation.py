@@ -5,11 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.test_beaver import looks_uniform, random_words, run_dealt, run_parties
-from vfgnn.mpc.beaver import products
-from vfgnn.mpc.shared import Product, Truncation, TruncationPair
+from tests.shares import looks_uniform, random_words, run_dealt, run_parties
+from vfgnn.mpc.beaver import Product, products
+from vfgnn.mpc.shared import Dealt
 from vfgnn.mpc.sharing import reconstruct, split
-from vfgnn.mpc.truncation import truncate
+from vfgnn.mpc.truncation import Truncation, truncate
 from vfgnn.randomness import Stream, insecure_seed
 
 EDGES = sorted(
@@ -41,18 +41,18 @@ MASKS = [
 class Chosen:
     """Material with a mask of the test's choice."""
 
-    def __init__(self, r, shifted, highest):
-        self._pair = TruncationPair(r, shifted, highest)
+    def __init__(self, r, parts):
+        self._dealt = Dealt((r,), (parts,))
 
-    def truncation_pair(self, shape, bits):
-        return self._pair
+    def take(self, operation):
+        return self._dealt
 
 
 def chosen(parties, r, bits):
-    dealt = Truncation(tuple(r.shape), bits).dealt(r)
-    streams = [Stream(insecure_seed(5), "pair", i) for i in range(3)]
-    parts = [split(secret, parties, stream) for secret, stream in zip((r, *dealt), streams, strict=True)]
-    return [Chosen(*own) for own in zip(*parts, strict=True)]
+    (following,) = Truncation(tuple(r.shape), bits).dealt([r], [])
+    streams = [Stream(insecure_seed(5), "pair", i) for i in range(2)]
+    split_up = [split(secret, parties, stream) for secret, stream in zip((r, following), streams, strict=True)]
+    return [Chosen(*own) for own in zip(*split_up, strict=True)]
 
 
 def off(result, v, bits):
@@ -81,7 +81,7 @@ def test_random_values_of_all_sizes(parties, bits):
     else:
         assert int(off(result, v, bits).abs().max()) < 2**bits
     assert (table.rounds, table.words) == (1, v.numel())
-    assert torch.Size(Truncation(tuple(v.shape), bits).correction).numel() == 2 * v.numel()
+    assert torch.Size(Truncation(tuple(v.shape), bits).correction[0].shape).numel() == 2 * v.numel()
 
 
 @settings(max_examples=50, deadline=None)

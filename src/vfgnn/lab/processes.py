@@ -25,6 +25,7 @@ from vfgnn.writing import insist, open_private
 VFGNN = (sys.executable, "-m", "vfgnn", "run")
 STOP_S = 10.0  # for a party to say goodbye before it is killed
 POLL_S = 0.1
+CAUSE_S = 5.0  # for the party that began a failure to end, when one that blames it has ended already
 
 
 class State(StrEnum):
@@ -73,6 +74,7 @@ class LocalProcesses:
     command: Sequence[str] = VFGNN  # what is given the two files, and
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # a party's own options
     children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _failing_since: float | None = None
     progress: dict[str, Progress] = field(default_factory=dict)
     _read: dict[str, tuple[int, int]] = field(default_factory=dict)  # which file each log was, and how far it was read
 
@@ -156,11 +158,19 @@ class LocalProcesses:
         failed = {name: code for name, code in codes.items() if code and self.progress[name].state is not State.KILLED}
         if not failed:
             return
+        if all(code == ExitCode.PEER for code in failed.values()) and self.alive() and not self._waited_for_cause():
+            return
         # Whoever failed first tells the others, which then fail too: the one that does not blame a peer began it.
         self._read_logs()  # to their end: those that failed write no more
         first = min(failed, key=lambda name: (failed[name] == ExitCode.PEER, self.progress[name].blames is not None))
         where = self.local.folder / first / "output.txt"
         raise PartyFailed(first, code=failed[first], said=self.said(first), where=str(where))
+
+    def _waited_for_cause(self) -> bool:
+        """Whether the party that all others blame has had its time to end by itself."""
+        now = time.monotonic()
+        self._failing_since = self._failing_since or now
+        return now - self._failing_since > CAUSE_S
 
     def said(self, name: str) -> str:
         """The last thing a party printed."""

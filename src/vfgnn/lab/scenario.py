@@ -19,6 +19,7 @@ from vfgnn.errors import ConfigError
 from vfgnn.lab import federation as notebook
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.leak_meter import LeakMeter, meter
+from vfgnn.model.ridge_training import train_ridge
 from vfgnn.party.device import choose_device
 from vfgnn.party.own_code import OwnCode, chosen, load_module
 from vfgnn.privacy.input_perturbation import pairs_of
@@ -26,6 +27,9 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.publishing import RowNoise, own_row_mechanism
 from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
+from vfgnn.sealed.own_edges import entries_of, proposed_bound
+from vfgnn.sealed.record import SealedRecord, record_of
+from vfgnn.sealed.sizes import Sizes
 from vfgnn.settings import Preset, Settings
 from vfgnn.split.program import training
 
@@ -43,12 +47,18 @@ def agreement_of(
             features=holding.x.shape[1],
             edges=holding.edge_index.shape[1] > 0,
             integer=bool((holding.x == holding.x.round()).all()),
+            entry_bound=_declared(holding) if settings.protocol == "sealed" else 0,
         )
         for name, holding in zip(names, holdings, strict=True)
     ]
     return make_agreement(
         nodes=holdings[0].nodes, classes=labels.classes, holders=shapes, label_holder=names[0], settings=settings
     )
+
+
+def _declared(holding: Holding) -> int:
+    """What the holder would declare: its directed entries, rounded up."""
+    return proposed_bound(entries_of(holding.edge_index, holding.nodes, quota=holding.nodes).shape[1])
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ class SimulationResult:
     settings: Settings
     privacy: Statement | None = None  # the label holder's, with what was spent
     exposed_publishers: tuple[str, ...] = ()  # whose rows the label holder can rebuild from z_L
+    sealed: SealedRecord | None = None  # what a sealed training has opened and sent
 
     @property
     def test_accuracy(self) -> float:
@@ -102,6 +113,7 @@ class SimulationResult:
             "revealed_dimensions": self.revealed_dimensions,
             "exposed_publishers": list(self.exposed_publishers),
             "leak_meter": {meter.holder: meter.share for meter in self.leak_meters},
+            **({} if self.sealed is None else self.sealed.to_json()),
             "privacy": None if self.privacy is None else self.privacy.to_json(),
             "settings": self.settings.model_dump(mode="json"),
             "history": [asdict(metrics) for metrics in self.federated.history],
@@ -172,7 +184,7 @@ class Scenario:
         return lambda model: lambda metrics: on_epoch(model, metrics) if on_epoch is not None else None
 
     def compare(self, hear: Hear) -> tuple[dict[str, Outcome], Outcome]:
-        """Each holder alone, and everything pooled."""
+        """Each holder alone, and everything pooled: the same model in the clear."""
         isolated = {
             f"{who} alone": self._central("isolated", holding, hear(f"{who} alone"))
             for who, holding in zip(self.names, self.holdings, strict=True)
@@ -181,6 +193,8 @@ class Scenario:
 
     def _central(self, tuned_as: str, holding: Holding, hear: Callable[[EpochMetrics], None]) -> Outcome:
         settings = self.preset.settings(dataset=self.dataset, model=tuned_as, overrides=self.changed)
+        if settings.protocol == "sealed":
+            return train_ridge(holding, self.labels, settings)
         training = CentralTraining(
             holding,
             self.labels,
@@ -216,13 +230,19 @@ class Scenario:
             joint=joint,
             logits=logits,
             seconds_per_epoch=seconds / epochs,
-            bytes_per_epoch=traffic.bytes_in(*training(agreement).repeated) // epochs,
+            bytes_per_epoch=0 if agreement.sealed else traffic.bytes_in(*training(agreement).repeated) // epochs,
             revealed_dimensions=agreement.revealed_dimensions(outcome.history[-1].epoch),
             leak_meters=self._leak_meters(agreement, outcome),
             settings=self.settings,
             privacy=None if self.settings.privacy.off else self.stated(spent),
             exposed_publishers=agreement.exposed_publishers,
+            sealed=self._sealed_record(agreement, traffic),
         )
+
+    def _sealed_record(self, agreement: Agreement, traffic: Traffic) -> SealedRecord | None:
+        if not agreement.sealed:
+            return None
+        return record_of(Sizes(agreement, len(self.labels.train), len(self.labels.val)), traffic)
 
     def stated(self, spent: Sequence[Release] | None = None) -> Statement:
         """What the privacy settings mean for the label holder: before the run, or with what its ledger says."""

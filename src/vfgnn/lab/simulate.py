@@ -30,6 +30,7 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, leaving
 from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
+from vfgnn.sealed.program import training as sealed_training
 from vfgnn.settings import Settings
 from vfgnn.split.holder import Holder
 from vfgnn.split.program import prediction, training
@@ -128,14 +129,15 @@ def build(
     network: InMemoryNetwork | None = None,
     names: Sequence[str] | None = None,
 ) -> SimulatedFederation:
-    """The paper's protocol; the first holder has the labels. `seed` is public here, so nothing is secret."""
+    """The protocol of the settings; the first holder has the labels. `seed` is public here, so nothing is secret."""
     agreement = agreement_of(holdings, labels, settings, names)
     return assemble(
         agreement,
         holdings,
         labels,
-        training(agreement),
+        sealed_training(agreement) if agreement.sealed else training(agreement),
         seed=seed,
+        protocol=settings.protocol,
         code=code,
         device=device,
         on_epoch=on_epoch,

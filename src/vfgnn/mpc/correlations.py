@@ -27,7 +27,7 @@ class Counters:
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
 
-    def take(self, direction: Direction, counter: int) -> None:
+    def take(self, direction: Direction | Literal["sparse"], counter: int) -> None:
         """Claim a number, or refuse one that was claimed before."""
         if counter <= self._used.get(direction, -1):
             raise CorrelationReused(

@@ -18,13 +18,13 @@ class Dealt:
         self._masks, self._columns, self._nodes, self._dim = masks, columns, nodes, dim
         self._u = {owner: DenseMatrix(masks[owner].features(nodes, count)) for owner, count in columns.items()}
 
-    def correction(self, receiver: str, direction: Direction, counter: int) -> torch.Tensor:
+    def correction(self, receiver: str, direction: Direction, counter: int, dim: int | None = None) -> torch.Tensor:
         """Forward: sum over owners of U V - Z [nodes, d]. Backward: U^T V - Z of all owners, stacked [sum p, d]."""
-        parts = []
+        parts, width = [], dim or self._dim
         for owner, columns in self._columns.items():
             if owner == receiver:
                 continue
-            u, narrow, wide = self._u[owner], (columns, self._dim), (self._nodes, self._dim)
+            u, narrow, wide = self._u[owner], (columns, width), (self._nodes, width)
             before, after = (narrow, wide) if direction == "forward" else (wide, narrow)
             v = self._masks[receiver].operand(owner, direction, counter, before)
             z = self._masks[owner].result(receiver, direction, counter, after)

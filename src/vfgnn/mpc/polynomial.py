@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn.mpc.beaver import products
-from vfgnn.mpc.shared import Arithmetic, Operation, Product, Shape, Truncation
-from vfgnn.mpc.truncation import truncate
+from vfgnn.mpc.beaver import Product, products
+from vfgnn.mpc.shared import Arithmetic, Operation, Shape
+from vfgnn.mpc.truncation import Truncation, truncate
 
 FRACTION_BITS = 20
 COEFFICIENT_BITS = 16  # of `cubic`: with more, cubic x^2 would leave the ring for smaller x

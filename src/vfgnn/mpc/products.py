@@ -42,7 +42,7 @@ class Matrix(Protocol):
 
 @dataclass(frozen=True)
 class Shape:
-    """Public sizes: nodes, width, and each feature holder's columns."""
+    """Public sizes: nodes, width (unless a product has its own), and each feature holder's columns."""
 
     nodes: int
     dim: int
@@ -72,11 +72,14 @@ class PrivateProducts:
         holders: Sequence[str],
         masks: Masks | None,
         device: torch.device | None = None,
+        next_correction: Callable[[Kind], torch.Tensor] | None = None,
     ) -> None:
+        """`next_correction`: where the dealer's corrections are; None: they come when they are needed."""
         self._device = device or torch.device("cpu")
         self._channel, self._shape, self._x = channel, shape, x
         self._holders, self._masks = holders, masks
         self._counters = Counters()
+        self._next_correction = next_correction or (lambda kind: channel.receive(DEALER, kind))
         self._masked: dict[str, Matrix] = {}
         self._worker = ThreadPoolExecutor(1) if masks is not None else None
         self._ahead: dict[tuple[Direction, int], Future[Prepared]] = {}
@@ -102,12 +105,18 @@ class PrivateProducts:
             self._masked[owner] = wrap(channel.receive(owner, kind))
 
     def forward(
-        self, blocks: Mapping[str, torch.Tensor], *, kinds: Kinds, senders: Sequence[str], counter: int
+        self,
+        blocks: Mapping[str, torch.Tensor],
+        *,
+        kinds: Kinds,
+        senders: Sequence[str],
+        counter: int,
+        dim: int | None = None,
     ) -> torch.Tensor:
         """A share of sum_k X_k B_k [nodes, d] from shares `blocks` of B_k; the holders in `senders` have one."""
         kind, correction = kinds
         me, sends = self._channel.party, self._channel.party in senders
-        prepared = self._claim("forward", counter, senders)
+        prepared = self._claim("forward", counter, senders, dim)
         if sends:
             for owner in self._others:
                 self._channel.send(owner, kind, _masked(blocks[owner], prepared.v.get(owner)))
@@ -115,16 +124,22 @@ class PrivateProducts:
         if self._x is not None:
             parts.append(self._x.times(self._plus_received(blocks[me], kind, senders)))
         if prepared.v:
-            parts.append(self._receive(DEALER, correction))
-        size = (self._shape.nodes, self._shape.dim)
+            parts.append(self._next_correction(correction).to(self._device))
+        size = (self._shape.nodes, dim or self._shape.dim)
         return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self._device)
 
     def backward(
-        self, encoded: Mapping[str, torch.Tensor] | None, *, kinds: Kinds, senders: Sequence[str], counter: int
+        self,
+        encoded: Mapping[str, torch.Tensor] | None,
+        *,
+        kinds: Kinds,
+        senders: Sequence[str],
+        counter: int,
+        dim: int | None = None,
     ) -> dict[str, torch.Tensor]:
         """Shares of X_k^T B for each k, from this holder's additive part of B in k's words (None: it has no part)."""
         me, (kind, correction) = self._channel.party, kinds
-        prepared = self._claim("backward", counter, senders)
+        prepared = self._claim("backward", counter, senders, dim)
         if encoded is not None:
             for owner in self._others:
                 self._channel.send(owner, kind, _masked(encoded[owner], prepared.v.get(owner)))
@@ -134,44 +149,45 @@ class PrivateProducts:
             product = self._x.transpose_times(self._plus_received(own, kind, senders))
             shares[me] = _sum([product, prepared.parts.get(me)])
         if prepared.v:
-            dealt = self._receive(DEALER, correction)
+            dealt = self._next_correction(correction).to(self._device)
             parts = torch.split(dealt, [self._shape.columns[owner] for owner in self._others])
             for owner, part in zip(self._others, parts, strict=True):
                 shares[owner] = prepared.parts[owner].add_(part)
         return shares
 
-    def prepare(self, direction: Direction, counter: int, senders: Sequence[str]) -> None:
+    def prepare(self, direction: Direction, counter: int, senders: Sequence[str], dim: int | None = None) -> None:
         """Begin to compute what a coming product needs in the background, if there is room."""
         if self._worker is not None and len(self._ahead) < 2 * AHEAD and (direction, counter) not in self._ahead:
-            self._ahead[direction, counter] = self._worker.submit(self._prepare, direction, counter, senders)
+            self._ahead[direction, counter] = self._worker.submit(self._prepare, direction, counter, senders, dim)
 
     @property
     def ahead(self) -> list[Future[Prepared]]:
         """What is being computed ahead."""
         return list(self._ahead.values())
 
-    def _claim(self, direction: Direction, counter: int, senders: Sequence[str]) -> Prepared:
+    def _claim(self, direction: Direction, counter: int, senders: Sequence[str], dim: int | None) -> Prepared:
         """The masks of one product; its number is spent before they are used."""
         if self._masks is None:
             return Prepared({}, {})
         self._counters.take(direction, counter)
-        self.prepare(direction, counter, senders)
+        self.prepare(direction, counter, senders, dim)
         waiting = self._ahead.pop((direction, counter), None)
-        return self._prepare(direction, counter, senders) if waiting is None else waiting.result()
+        return self._prepare(direction, counter, senders, dim) if waiting is None else waiting.result()
 
-    def _prepare(self, direction: Direction, counter: int, senders: Sequence[str]) -> Prepared:
+    def _prepare(self, direction: Direction, counter: int, senders: Sequence[str], dim: int | None) -> Prepared:
         masks, me, shape = self._masks, self._channel.party, self._shape
+        width = dim or shape.dim
         v, parts = dict[str, torch.Tensor](), dict[str, torch.Tensor]()
         if masks is None:
             return Prepared(v, parts)
         for owner in self._others if me in senders else ():
             rows = shape.columns[owner] if direction == "forward" else shape.nodes
-            v[owner] = masks.operand(owner, direction, counter, (rows, shape.dim)).to(self._device)
+            v[owner] = masks.operand(owner, direction, counter, (rows, width)).to(self._device)
             masked = self._masked[owner]
             parts[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
         others = [other for other in senders if other != me]
         if me in shape.columns and others:
-            size = (shape.nodes if direction == "forward" else shape.columns[me], shape.dim)
+            size = (shape.nodes if direction == "forward" else shape.columns[me], width)
             parts[me] = _sum([masks.result(other, direction, counter, size).to(self._device) for other in others])
         if direction == "forward" and parts:
             parts = {me: _sum(list(parts.values()))}

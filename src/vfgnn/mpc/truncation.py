@@ -10,11 +10,43 @@ The result is v / 2^f rounded up or down at random, and right on average. One ro
 words are opened as v has, and the correction is twice as large.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
 
-from vfgnn.mpc.shared import Arithmetic, TruncationPair, shift_right
+from vfgnn.mpc.shared import Arithmetic, Dealt, Operation, Payload, Shape, shift_right
 
 OFFSET_BITS = 62
+
+
+@dataclass(frozen=True)
+class Truncation(Operation):
+    """Division by 2^bits: a mask r, and r >> bits and the highest bit of r, both of the unsigned word."""
+
+    name: ClassVar[str] = "truncation"
+    shape: Shape
+    bits: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= OFFSET_BITS:
+            raise ValueError(f"words are truncated by 1 to {OFFSET_BITS} bits, not {self.bits}")
+
+    @property
+    def opened(self) -> tuple[Payload, ...]:
+        """C."""
+        return (Payload(self.shape),)
+
+    @property
+    def correction(self) -> tuple[Payload, ...]:
+        """Twice the size of v."""
+        return (Payload((2, *self.shape)),)
+
+    def dealt(self, masks: Sequence[torch.Tensor], kept: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Both of them: r >> bits and the highest bit of r."""
+        (r,) = masks
+        return [torch.stack([shift_right(r, self.bits), shift_right(r, 63)])]
 
 
 def truncate(arithmetic: Arithmetic, *shares: torch.Tensor, bits: int) -> list[torch.Tensor]:
@@ -22,14 +54,18 @@ def truncate(arithmetic: Arithmetic, *shares: torch.Tensor, bits: int) -> list[t
 
     Reveals: nothing; c is uniform to all holders.
     """
-    pairs = [arithmetic.material.truncation_pair(tuple(share.shape), bits) for share in shares]
-    masked = [arithmetic.plus_public(share + pair.r, 2**OFFSET_BITS) for share, pair in zip(shares, pairs, strict=True)]
+    taken = [arithmetic.material.take(Truncation(tuple(share.shape), bits)) for share in shares]
+    masked = [
+        arithmetic.plus_public(share + dealt.masks[0], 2**OFFSET_BITS)
+        for share, dealt in zip(shares, taken, strict=True)
+    ]
     opened = arithmetic.opening.open(*masked)
-    return [_shifted(arithmetic, c, pair, bits) for c, pair in zip(opened, pairs, strict=True)]
+    return [_shifted(arithmetic, c, dealt, bits) for c, dealt in zip(opened, taken, strict=True)]
 
 
-def _shifted(arithmetic: Arithmetic, c: torch.Tensor, pair: TruncationPair, bits: int) -> torch.Tensor:
+def _shifted(arithmetic: Arithmetic, c: torch.Tensor, dealt: Dealt, bits: int) -> torch.Tensor:
     """Step 3."""
-    wrapped = (pair.highest << (64 - bits)) * (c >= 0)  # c >= 0: its highest bit is 0
+    shifted, highest = dealt.parts[0]
+    wrapped = (highest << (64 - bits)) * (c >= 0)  # c >= 0: its highest bit is 0
     public = shift_right(c, bits) - 2 ** (OFFSET_BITS - bits)
-    return arithmetic.plus_public(wrapped.sub_(pair.shifted), public)
+    return arithmetic.plus_public(wrapped.sub_(shifted), public)

@@ -18,7 +18,7 @@ from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData
 from vfgnn.program import ResumableRole
 
-Protocol = Literal["split", "secure_gnn"]
+Protocol = Literal["split", "secure_gnn", "sealed"]
 ROLES: dict[Protocol, dict[str, str]] = {
     "split": {
         "server": "vfgnn.split.server:Server",
@@ -30,6 +30,11 @@ ROLES: dict[Protocol, dict[str, str]] = {
         "dealer": "vfgnn.secure_gnn.dealer:MaterialDealer",
         "holder": "vfgnn.secure_gnn.holder:SecureHolder",
         "label holder": "vfgnn.secure_gnn.label_holder:SecureLabelHolder",
+    },
+    "sealed": {
+        "dealer": "vfgnn.sealed.dealer:SealedDealer",
+        "holder": "vfgnn.sealed.holder:SealedHolder",
+        "label holder": "vfgnn.sealed.label_holder:SealedLabelHolder",
     },
 }
 AnyRole = ResumableRole[Any]

@@ -114,6 +114,11 @@ def show_simulation(console: Console, result: SimulationResult) -> None:
         table.add_row(name, sees, *reached, *others, bar, style=style)
     console.print(table)
     settings = result.settings
+    if result.sealed is not None:
+        sent = ", ".join(f"{part} {count / 1e6:.1f}" for part, count in result.sealed.bytes.items())
+        console.print(f"protocol sealed: {result.sealed.rounds} rounds; MB on all links: {sent}")
+        console.print(f"opened: {result.sealed.opened.explain()}")
+        return
     console.print(
         f"{result.federated.history[-1].epoch} epochs (best: {result.federated.best_epoch}), "
         f"{result.seconds_per_epoch:.3f} s and {result.bytes_per_epoch / 1e6:.2f} MB per epoch on all links"

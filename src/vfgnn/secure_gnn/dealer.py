@@ -12,7 +12,8 @@ import torch
 from vfgnn import randomness
 from vfgnn.channel import Channel
 from vfgnn.contribution import Contribution
-from vfgnn.mpc.shared import Corrections, Operation
+from vfgnn.mpc.material import Corrections
+from vfgnn.mpc.shared import Operation
 from vfgnn.rows import RowSet
 from vfgnn.secure_gnn.network import backward_operations, forward_operations
 from vfgnn.secure_gnn.program import (
@@ -91,5 +92,5 @@ class MaterialDealer(Dealer):
 
     def _deal(self) -> None:
         for computed in self._ahead:
-            (correction,) = computed.result()
-            self.channel.send(self.agreement.corrected, MATERIAL_CORRECTION, correction)
+            for correction in computed.result():
+                self.channel.send(self.agreement.corrected, MATERIAL_CORRECTION, correction)

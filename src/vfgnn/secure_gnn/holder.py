@@ -13,7 +13,9 @@ from vfgnn import randomness
 from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.mpc.shared import Arithmetic, DealtMaterial
+from vfgnn.mpc.material import DealtMaterial
+from vfgnn.mpc.opening import ChannelOpening
+from vfgnn.mpc.shared import Arithmetic
 from vfgnn.mpc.sharing import reconstruct, reveal
 from vfgnn.randomness import Stream
 from vfgnn.secure_gnn.network import INPUT_GRADIENT, VALUES, SharedNetwork
@@ -21,25 +23,14 @@ from vfgnn.secure_gnn.program import (
     DROPOUT_SEED,
     GRADIENT_SHARE,
     LOGITS_SHARE,
-    MASKED_SHARE,
     MATERIAL_CORRECTION,
     MATERIAL_SEED,
     SHARING_SEED,
     ServerlessAgreement,
+    names_of,
 )
 from vfgnn.split.holder import Holder
 from vfgnn.split.steps import Moment
-
-
-class ChannelOpening:
-    """Opens masked values among the holders."""
-
-    def __init__(self, channel: Channel, holders: tuple[str, ...]) -> None:
-        self._channel, self._holders = channel, holders
-
-    def open(self, *shares: torch.Tensor) -> list[torch.Tensor]:
-        """Reveals: the sums, to all holders. Whoever calls this has masked them."""
-        return reveal(self._channel, *shares, holders=self._holders, to=self._holders, name=MASKED_SHARE)
 
 
 class PairSeeds:
@@ -83,7 +74,7 @@ class SecureHolder(Holder):
 
     def __init__(self, agreement: ServerlessAgreement, channel: Channel, own: HolderContribution) -> None:
         super().__init__(agreement, channel, own)
-        self._opening = ChannelOpening(channel, agreement.holder_names)
+        self._opening = ChannelOpening(channel, names_of(agreement))
         self._seeds = PairSeeds(agreement, channel, own.run, own.seed)
         self._run = own.run
         self._arithmetic: Arithmetic | None = None

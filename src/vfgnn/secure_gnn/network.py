@@ -15,11 +15,11 @@ from itertools import pairwise
 import torch
 
 from vfgnn.mpc import polynomial
-from vfgnn.mpc.beaver import matrix_products, products
+from vfgnn.mpc.beaver import MatrixProduct, Product, matrix_products, products
 from vfgnn.mpc.fixed_point import FixedPoint
 from vfgnn.mpc.polynomial import FRACTION_BITS, SIGMOID, Polynomial
-from vfgnn.mpc.shared import Arithmetic, MatrixProduct, Operation, Product, Truncation
-from vfgnn.mpc.truncation import truncate
+from vfgnn.mpc.shared import Arithmetic, Operation
+from vfgnn.mpc.truncation import Truncation, truncate
 from vfgnn.randomness import Stream
 
 VALUES = FixedPoint(FRACTION_BITS, 2.0**10)

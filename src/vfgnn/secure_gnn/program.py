@@ -20,7 +20,8 @@ from pydantic import ValidationError, model_validator
 
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.messages import SEED, WORD, Declared, Kind
-from vfgnn.mpc.shared import Operation
+from vfgnn.mpc.shared import Names, Operation
+from vfgnn.mpc.shared import messages as operation_messages
 from vfgnn.program import Phase, Program
 from vfgnn.secure_gnn.network import Momentum, backward_operations, forward_operations
 from vfgnn.settings import Positive, explain
@@ -169,12 +170,10 @@ def _layers(agreement: ServerlessAgreement, rows: int) -> list[Declared]:
     return messages + [Declared(LOGITS_SHARE, name, label_holder, WORD, logits) for name in agreement.row_readers]
 
 
+def names_of(agreement: ServerlessAgreement) -> Names:
+    """Who computes on shares, and what their messages are called."""
+    return Names(agreement.holder_names, MATERIAL_CORRECTION, MASKED_SHARE)
+
+
 def _operations(agreement: ServerlessAgreement, operations: Iterable[Operation]) -> list[Declared]:
-    """The dealer's correction of each operation, and what is opened in it among all holders."""
-    holders, messages = agreement.holder_names, []
-    for operation in operations:
-        messages.append(Declared(MATERIAL_CORRECTION, DEALER, agreement.corrected, WORD, operation.correction))
-        for shape in operation.opened:
-            pairs = [(one, other) for one in holders for other in holders if one != other]
-            messages += [Declared(MASKED_SHARE, one, other, WORD, shape) for one, other in pairs]
-    return messages
+    return operation_messages(operations, names_of(agreement))

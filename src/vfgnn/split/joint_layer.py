@@ -15,19 +15,17 @@ from dataclasses import dataclass
 
 import torch
 
-from vfgnn import randomness
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import RoleState
-from vfgnn.data.holdings import SPARSE_BELOW
 from vfgnn.errors import Overflow
 from vfgnn.h0_bound import H0_BITS, H0_BOUND, weight_share_bound
 from vfgnn.model.optimisers import MomentumState, SharedMomentum
+from vfgnn.model.ring_matrix import ring_matrix
 from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import FixedPoint, feature_bits, update_bits, weight_bits
-from vfgnn.mpc.gpu import GpuMatrix
-from vfgnn.mpc.products import Matrix, Prepared, PrivateProducts, Shape
-from vfgnn.mpc.sharing import ZeroSharing, reveal
+from vfgnn.mpc.products import Prepared, PrivateProducts, Shape
+from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds, reveal
 from vfgnn.randomness import Stream
 from vfgnn.split.program import (
     CORRECTION_BACKWARD,
@@ -51,17 +49,6 @@ def draw_weight_share(agreement: Agreement, seed: bytes) -> dict[str, torch.Tens
     bound = weight_share_bound(agreement.columns, dim, len(agreement.holders))
     stream = Stream(seed, "share of W_0")
     return {owner.name: stream.uniform(owner.features, dim, bound=bound) for owner in agreement.feature_holders}
-
-
-def ring_matrix(words: torch.Tensor, device: torch.device) -> Matrix:
-    """X or E in words, ready for products: our kernels on a CPU, float64 limbs on a GPU."""
-    if device.type != "cpu":
-        return GpuMatrix(words, device)
-    from vfgnn.mpc.kernels import CsrMatrix, DenseMatrix  # numba: a party that computes on a GPU need not have it
-
-    threads = torch.get_num_threads()
-    sparse = int(torch.count_nonzero(words)) < SPARSE_BELOW * max(words.numel(), 1)
-    return CsrMatrix(words, threads=threads) if sparse else DenseMatrix(words, threads=threads)
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,7 +162,9 @@ class JointLayer:
         if agreement.dealt:
             seed = bytes(channel.receive(DEALER, DEALER_SEED).tolist())
             masks = Masks(seed, run=self._run, holder=me)
-            pair_seeds = self._exchange_pair_seeds()
+            pair_seeds = exchange_pair_seeds(
+                channel, agreement.holder_names, seed=self._seed, run=self._run, kind=PAIR_SEED
+            )
         self._zeros = ZeroSharing(me, agreement.holder_names, pair_seeds)
         columns = {holder.name: holder.features for holder in agreement.feature_holders}
         products = PrivateProducts(
@@ -188,19 +177,6 @@ class JointLayer:
         )
         products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, self.device), kind=MASKED_FEATURES)
         return products
-
-    def _exchange_pair_seeds(self) -> dict[str, bytes]:
-        """One fresh seed for each pair of holders, if there are three or more; the earlier one draws it."""
-        names, me = self._agreement.holder_names, self._channel.party
-        seeds = dict[str, bytes]()
-        if len(names) < 3:
-            return seeds
-        for other in names[names.index(me) + 1 :]:
-            seeds[other] = randomness.derive_key(self._seed, "pair", self._run, other)
-            self._channel.send(other, PAIR_SEED, torch.tensor(list(seeds[other]), dtype=torch.uint8))
-        for other in names[: names.index(me)]:
-            seeds[other] = bytes(self._channel.receive(other, PAIR_SEED).tolist())
-        return seeds
 
     def _encoded_updates(self) -> dict[str, torch.Tensor] | None:
         """The whole Q_i in the words that each X_k^T wants; None at a holder without edges."""

@@ -41,6 +41,8 @@ DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
     "float64": torch.float64,
     "int64": torch.int64,
+    "int32": torch.int32,
+    "int16": torch.int16,
     "uint8": torch.uint8,
 }
 if sys.byteorder != "little":
@@ -108,7 +110,7 @@ class Message(msgspec.Struct, frozen=True, tag="message", forbid_unknown_fields=
     start: Annotated[str, msgspec.Meta(max_length=64)]
     number: Number
     kind: Annotated[str, msgspec.Meta(max_length=64)]
-    dtype: Literal["float32", "float64", "int64", "uint8"]
+    dtype: Literal["float32", "float64", "int64", "int32", "int16", "uint8"]
     shape: tuple[int, ...]
 
 

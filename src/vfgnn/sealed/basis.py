@@ -1,0 +1,110 @@
+"""A Krylov space of the kernel on shares, from centred labels: one training for any strength of the ridge.
+
+  p_0 = centred labels of the training rows;  q_s = K p_s / 2^h, less its mean over the training rows (images.py)
+  p_1 = (2 / B) q_0 - p_0,  p_(s+1) = (4 / B) q_s - 2 p_s - p_(s-1): shifted Chebyshev polynomials on [0, B]
+The steps 2 / B and 4 / B are secret: the label holder makes them of the first Rayleigh quotient. In the end it learns
+the inner products of all p_s and of the last q_s, and from them the best combination for any ridge (ridge_path.py).
+Runs at the holders; the rehearsal follows it with sizes alone. h, and what keeps
+inner products in the ring: formats.py.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from vfgnn.mpc.blinding import Blinded
+from vfgnn.sealed.computation import Blocks, Computation
+from vfgnn.sealed.formats import FACTOR, MEAN_BITS, SHORT, product_guard, row_bits
+from vfgnn.sealed.images import Image, Images
+
+GRAM_BITS = 2 * SHORT - 16  # of the inner products that the label holder learns
+
+
+class KrylovBasis:
+    """One holder's side."""
+
+    def __init__(self, computation: Computation, images: Images, labels: torch.Tensor) -> None:
+        """`labels`: a share of p_0 [training rows, columns], LONG."""
+        self._computation, self._images = computation, images
+        self._last = [labels]  # the last two vectors
+        self._kept: list[Image] = []
+        self._means: list[torch.Tensor] = []
+
+    def apply(self) -> None:
+        """K to the last vector."""
+        image = self._images.of(self._last[-1])
+        mean = self._mean(self._images.train.pick(image.values))
+        self._kept.append(Image(image.values - mean, image.weights, image.short))
+        self._means.append(mean)
+
+    def _mean(self, values: torch.Tensor) -> torch.Tensor:
+        """Over the training rows [1, columns]. Cut before it meets 1 / L: 62 bits have no room for both."""
+        rows, bits = len(values), row_bits(len(values))
+        (total,) = self._computation.truncate(values.sum(dim=0, keepdim=True), bits=SHORT)
+        (mean,) = self._computation.truncate(
+            total * round(2.0 ** (MEAN_BITS + bits) / rows), bits=MEAN_BITS + bits - SHORT
+        )
+        return mean
+
+    def quotient(self) -> torch.Tensor:
+        """A share of the inner products of p_0 and q_0 [2, 2], GRAM_BITS."""
+        return self._inner_products([self._kept[0].short, self._last_image()])
+
+    def inner_products(self) -> torch.Tensor:
+        """A share of those of p_0, ..., p_(t-1) and q_(t-1) [t + 1, t + 1], GRAM_BITS."""
+        return self._inner_products([*(image.short for image in self._kept), self._last_image()])
+
+    def _last_image(self) -> torch.Tensor:
+        """Divided by 2^g, g the guard of inner products."""
+        image = self._images.train.pick(self._kept[-1].values)
+        (short,) = self._computation.truncate(image, bits=FACTOR + product_guard(len(image)))
+        return short
+
+    def _inner_products(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Over the columns of all classes, so that none is special; those of a row add up to 0."""
+        whole = [torch.cat([vector, -vector.sum(dim=1, keepdim=True)], dim=1).reshape(-1) for vector in vectors]
+        products = self._computation.gram(torch.stack(whole))
+        (cut,) = self._computation.truncate(products, bits=2 * SHORT - GRAM_BITS)
+        back = cut.new_ones(len(whole))
+        back[-1] = 1 << product_guard(len(vectors[0]))  # the last one is the image
+        return cut * back * back[:, None]
+
+    def recur(self, step: Blinded) -> None:
+        """The next vector, from the secret 2 / B after the first, and 4 / B later."""
+        image = self._images.train.pick(self._kept[-1].values)
+        (scaled,) = self._computation.scale((image, [step]), bits=FACTOR)
+        ahead = scaled.by[0] - self._last[-1]
+        if len(self._last) > 1:
+            ahead = ahead - self._last[-1] - self._last[-2]
+        self._last = [self._last[-1], ahead]
+
+    def at_validation(self, paths: Sequence[Sequence[Blinded]]) -> list[torch.Tensor]:
+        """The validation rows' sum over s of c_s q_s, LONG, for each list of c."""
+        return self._combine([self._images.val.pick(image.values) for image in self._kept], paths)
+
+    def weights(self, path: Sequence[Blinded]) -> dict[str, torch.Tensor]:
+        """The primal weights, LONG, by feature holder."""
+        owners = list(self._kept[0].weights)
+        work = [(image.weights[owner], [c]) for c, image in zip(path, self._kept, strict=True) for owner in owners]
+        products = [one.by[0] for one in self._computation.scale(*work, bits=FACTOR)]
+        return {owner: _sum(products[i :: len(owners)]) for i, owner in enumerate(owners)}
+
+    def everywhere(self, path: Sequence[Blinded], weights: Blocks) -> torch.Tensor:
+        """All nodes' sum over s of c_s q_s, LONG: from the images where they have all nodes, else by the weights."""
+        if self._images.complete:
+            (combined,) = self._combine([image.values for image in self._kept], [path])
+            return combined
+        (offset,) = self._combine(self._means, [path])
+        return self._images.scores(weights) - offset
+
+    def _combine(self, values: Sequence[torch.Tensor], paths: Sequence[Sequence[Blinded]]) -> list[torch.Tensor]:
+        work = [(value, [path[s] for path in paths]) for s, value in enumerate(values)]
+        scaled = self._computation.scale(*work, bits=FACTOR)
+        return [_sum([one.by[r] for one in scaled]) for r in range(len(paths))]
+
+
+def _sum(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    total = parts[0].clone()
+    for part in parts[1:]:
+        total += part
+    return total

@@ -1,0 +1,41 @@
+"""How many fraction bits words have in the sealed protocol, and the small public factors that follow from them.
+
+What is multiplied by a factor has SHORT bits; a factor has FACTOR bits; a product, and whatever waits to be truncated,
+has LONG = SHORT + FACTOR bits. So one opening truncates a LONG value and multiplies it, and the result is LONG again.
+"""
+
+import math
+
+SHORT = 18
+FACTOR = 20
+LONG = SHORT + FACTOR
+MEAN_BITS = 16  # of 1 / L, beyond the bits of L itself
+FEATURE_BITS = 16  # of real columns: what meets them is cut by as many, and keeps more than SHORT
+
+
+def factor_word(value: float) -> int:
+    """A public factor."""
+    return round(value * 2.0**FACTOR)
+
+
+def feature_bits(*, integer: bool) -> int:
+    """Fraction bits of a holder's columns."""
+    return 0 if integer else FEATURE_BITS
+
+
+def row_bits(rows: int) -> int:
+    """The bits by which a sum over so many rows may be longer than its terms; some more do no harm."""
+    return max(3, math.ceil(math.log2(rows)))
+
+
+def range_guard(train_rows: int) -> int:
+    """Bits that are cut on entry to the second propagation, so that sums over many training rows stay in the ring.
+
+    What is cut here is lost to everything that follows. Up to 256 rows nothing has to be.
+    """
+    return max(0, math.ceil(math.log2(train_rows / 256)))
+
+
+def product_guard(train_rows: int) -> int:
+    """Bits that are cut from an image before its inner products, which would leave the ring first."""
+    return max(0, math.ceil(math.log2(train_rows / 16))) - range_guard(train_rows)

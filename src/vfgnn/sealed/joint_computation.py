@@ -1,0 +1,165 @@
+"""The holders' own computation: each step of the algorithm (computation.py) done with the others, on shares.
+
+Runs at every holder. What leaves is masked, and uniform to its receiver; `tell` and `tell_bits` alone reveal anything,
+to the label holder, under a fresh sharing of zero. What the dealer deals is received ahead of the phase that uses it.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from vfgnn.agreement import DEALER, Agreement
+from vfgnn.channel import Channel
+from vfgnn.messages import Kind
+from vfgnn.mpc.beaver import gram, products
+from vfgnn.mpc.blinding import Blinded, blind, fixed_products
+from vfgnn.mpc.comparison import argmax
+from vfgnn.mpc.lookup import look_up
+from vfgnn.mpc.material import DealtMaterial
+from vfgnn.mpc.opening import ChannelOpening, ClassOpening
+from vfgnn.mpc.products import PrivateProducts
+from vfgnn.mpc.scaling import Scaled, scale
+from vfgnn.mpc.shared import Arithmetic, Operation, Shape
+from vfgnn.mpc.sharing import ZeroSharing, reveal
+from vfgnn.mpc.sparse import PreparedHop, PrivateGraphs
+from vfgnn.mpc.truncation import truncate
+from vfgnn.sealed.computation import Blocks
+from vfgnn.sealed.program import COLUMNS_CORRECTION, COLUMNS_KINDS, CORRECTION, NODES_CORRECTION, NODES_KINDS, names_of
+from vfgnn.sealed.rehearsal import Hop, Item, ToColumns, ToNodes, factor_label
+
+
+class Supply:
+    """What the dealer has dealt to one holder, in the order in which it is used."""
+
+    def __init__(self, channel: Channel, *, corrected: bool, columns: bool) -> None:
+        """`corrected`: whether it is the holder that gets the corrections; `columns`: whether others have columns."""
+        self._channel, self._corrected, self._columns = channel, corrected, columns
+        self._corrections: deque[torch.Tensor] = deque()
+        self._products: deque[torch.Tensor] = deque()
+        self._hops: deque[PreparedHop] = deque()
+        self._hop_number = 0
+
+    def receive(self, items: Iterable[Item], graphs: PrivateGraphs) -> None:
+        """Everything for these items. Reveals: nothing; what goes back to the dealer is padded."""
+        for item in items:
+            if isinstance(item, Hop):
+                self._hops.append(graphs.prepare(self._hop_number, item.width))
+                self._hop_number += 1
+            elif isinstance(item, (ToColumns, ToNodes)) and self._columns:
+                kind = COLUMNS_CORRECTION if isinstance(item, ToColumns) else NODES_CORRECTION
+                self._products.append(self._channel.receive(DEALER, kind))
+            elif isinstance(item, Operation) and self._corrected:
+                self._corrections += [self._channel.receive(DEALER, CORRECTION) for _ in item.correction]
+
+    def next_correction(self) -> torch.Tensor:
+        """Of the coming operation."""
+        return self._corrections.popleft()
+
+    def next_product(self, kind: Kind) -> torch.Tensor:
+        """The correction of the coming product with features."""
+        return self._products.popleft()
+
+    def next_hop(self) -> PreparedHop:
+        """The offline part of the coming hop."""
+        return self._hops.popleft()
+
+
+@dataclass(frozen=True, repr=False)
+class Means:
+    """What a holder computes with."""
+
+    supply: Supply
+    material: DealtMaterial
+    graphs: PrivateGraphs
+    products: PrivateProducts
+    zeros: ZeroSharing
+
+
+class JointComputation:
+    """One holder's side."""
+
+    def __init__(self, agreement: Agreement, channel: Channel, means: Means) -> None:
+        self._agreement, self._channel, self._means = agreement, channel, means
+        self._leads = channel.party == agreement.label_holder
+        opening = ChannelOpening(channel, names_of(agreement))
+        self._arithmetic = Arithmetic(opening, means.material, leads=self._leads)
+        self._factors = self._multiplied = self._told = 0
+
+    def from_leader(self, words: torch.Tensor | None, shape: Shape) -> torch.Tensor:
+        """The label holder's share is the secret, all others' are 0: whatever leaves is masked first."""
+        return torch.zeros(shape, dtype=torch.int64) if words is None else words.reshape(shape)
+
+    def plus_public(self, share: torch.Tensor, words: torch.Tensor | int) -> torch.Tensor:
+        """One of the holders adds it."""
+        return self._arithmetic.plus_public(share, words)
+
+    def hop(self, share: torch.Tensor, *, self_loops: bool) -> torch.Tensor:
+        """Reveals: nothing; shares of u travel under masks."""
+        return self._means.graphs.times(share.contiguous(), self._means.supply.next_hop(), self_loops=self_loops)
+
+    def to_columns(self, by_owner: Blocks) -> dict[str, torch.Tensor]:
+        """Reveals: nothing; shares of u travel under masks."""
+        (width,) = {share.shape[1] for share in by_owner.values()}
+        shared = {owner: share.contiguous() for owner, share in by_owner.items()}
+        senders, number = self._agreement.holder_names, self._next_product()
+        return self._means.products.backward(shared, kinds=COLUMNS_KINDS, senders=senders, counter=number, dim=width)
+
+    def to_nodes(self, blocks: Blocks) -> torch.Tensor:
+        """Reveals: nothing; shares of W travel under masks."""
+        (width,) = {block.shape[1] for block in blocks.values()}
+        senders, number = self._agreement.holder_names, self._next_product()
+        return self._means.products.forward(blocks, kinds=NODES_KINDS, senders=senders, counter=number, dim=width)
+
+    def _next_product(self) -> int:
+        self._multiplied += 1
+        return self._multiplied
+
+    def truncate(self, *shares: torch.Tensor, bits: int) -> list[torch.Tensor]:
+        """Reveals: nothing."""
+        return truncate(self._arithmetic, *shares, bits=bits)
+
+    def multiply(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Reveals: nothing."""
+        return products(self._arithmetic, (x, y))[0]
+
+    def blind(self, *shares: torch.Tensor) -> list[Blinded]:
+        """Reveals: nothing."""
+        labels = [factor_label(self._factors + i) for i in range(len(shares))]
+        self._factors += len(shares)
+        return blind(self._arithmetic, *zip(labels, shares, strict=True))
+
+    def multiply_fixed(self, matrix: Blinded, share: torch.Tensor) -> torch.Tensor:
+        """Reveals: nothing."""
+        return fixed_products(self._arithmetic, (matrix, share.contiguous()))[0]
+
+    def scale(self, *work: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
+        """Reveals: nothing."""
+        return scale(self._arithmetic, *work, bits=bits)
+
+    def look_up(self, share: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        """Reveals: nothing."""
+        return look_up(self._arithmetic, share, table)
+
+    def gram(self, share: torch.Tensor) -> torch.Tensor:
+        """Reveals: nothing."""
+        return gram(self._arithmetic, share)
+
+    def classes(self, scores: torch.Tensor) -> torch.Tensor:
+        """Reveals: nothing."""
+        return argmax(self._arithmetic, scores)
+
+    def tell(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
+        """Reveals: the secret to the label holder."""
+        self._told += 1
+        hidden = self._means.zeros.hide(share, self._told)
+        leader = self._agreement.label_holder
+        found = reveal(self._channel, hidden, holders=self._agreement.holder_names, to=(leader,), name=kind)
+        return found[0] if found else None
+
+    def tell_classes(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
+        """Reveals: the class of each row to the label holder."""
+        self._told += 1
+        opening = ClassOpening(self._agreement.holder_names, self._agreement.label_holder, kind)
+        return opening.open(self._channel, bits, self._means.zeros, counter=self._told)

@@ -1,0 +1,112 @@
+"""The label holder in the sealed protocol: a holder that also has the labels, and alone learns anything.
+
+Sees, beyond uniform words: two inner products after the first step, those of the whole basis at the end, the predicted
+classes of the validation rows for every ridge, and the classes (or scores) of all rows. What leaves, beyond what a
+holder sends: which rows train and validate, and how many. Labels, accuracies and the chosen ridge stay here.
+"""
+
+import torch
+
+from vfgnn.agreement import DEALER, Agreement
+from vfgnn.channel import Channel
+from vfgnn.model import metrics
+from vfgnn.model.contribution import HolderContribution
+from vfgnn.records import EpochMetrics, Outcome, Result
+from vfgnn.sealed.formats import LONG, SHORT
+from vfgnn.sealed.holder import TRAIN, VAL, SealedHolder
+from vfgnn.sealed.program import ROW_COUNTS, ROW_ROLES, SealedMoment
+from vfgnn.sealed.ridge_path import Steps, path_words
+
+
+class SealedLabelHolder(SealedHolder):
+    """The holder whose labels the federation learns to predict."""
+
+    result: Result | None = None  # type: ignore[assignment]
+
+    def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
+        super().__init__(agreement, channel, own)
+        self._labels, self._on_epoch = own.known_labels, own.on_epoch
+        self.leader = self
+        self._steps: Steps | None = None
+        self._path = torch.empty(0)
+        self._val_accuracy = 0.0
+        self._history: list[EpochMetrics] = []
+
+    def _learn_rows(self) -> None:
+        """Reveals: which rows train and validate to the holders; to the dealer how many."""
+        roles = torch.zeros(self.agreement.nodes, dtype=torch.uint8)
+        roles[self._labels.train], roles[self._labels.val] = TRAIN, VAL
+        for reader in self.agreement.row_readers:
+            self.channel.send(reader, ROW_ROLES, roles)
+        counts = torch.tensor([len(self._labels.train), len(self._labels.val)])
+        self.channel.send(DEALER, ROW_COUNTS, counts)
+        self._keep_rows(roles)
+
+    @property
+    def _shares_of_classes(self) -> torch.Tensor:
+        """Of the training rows [1, C]."""
+        counts = torch.bincount(self._labels.y[self._labels.train], minlength=self.agreement.classes)
+        return (counts.double() / counts.sum())[None]
+
+    def labels(self) -> torch.Tensor:
+        """Centred one-hot labels, in the order of the rows' numbers."""
+        y = self._labels.y[self.rows[0].numbers]
+        centred = torch.nn.functional.one_hot(y, self.agreement.classes).double() - self._shares_of_classes
+        return _words(centred[:, :-1])
+
+    def priors(self) -> torch.Tensor:
+        """Of all classes but the last."""
+        return _words(self._shares_of_classes[:, :-1])
+
+    def steps(self, products: torch.Tensor) -> torch.Tensor:
+        """From the first Rayleigh quotient."""
+        self._steps = Steps.of(products, self.agreement.settings.sealed.kernel)
+        return self._steps.words
+
+    def path(self, products: torch.Tensor) -> torch.Tensor:
+        """The best combination for each ridge."""
+        steps = self._steps or Steps.of(
+            products, self.agreement.settings.sealed.kernel
+        )  # with a single step there was no recurrence
+        self._path = path_words(products, steps, self.agreement.settings.sealed.ridges)
+        return self._path
+
+    def choose(self, predicted: torch.Tensor) -> torch.Tensor:
+        """By the validation rows' classes; of equal ones the strongest ridge, as the model in the clear has it."""
+        truth = self._labels.y[self.rows[1].numbers]
+        reached = [_class_score(own, truth, self.agreement) for own in predicted]
+        best = max(range(len(reached)), key=lambda r: (reached[r], r))
+        self._val_accuracy = float((predicted[best] == truth).double().mean())
+        return self._path[best]
+
+    def hear(self, predicted: torch.Tensor) -> None:
+        """Judge them on the test rows, once."""
+        scores = predicted.dim() == 2
+        logits = predicted.double() * 2.0**-SHORT if scores else _one_hot(predicted, self.agreement.classes)
+        test = self._labels.test
+        found = metrics.scores(logits[test], self._labels.y[test])
+        reached = found if scores else {name: found[name] for name in ("accuracy", "f1")}
+        steps = len(self._history)
+        outcome = Outcome(steps, self._val_accuracy, reached["accuracy"], tuple(self._history), reached)
+        self.result = Result(outcome, logits)
+
+    def step(self, moment: SealedMoment) -> None:
+        """As every holder; a step has no loss, and nothing is evaluated before the last."""
+        super().step(moment)
+        self._history.append(EpochMetrics((moment.number or 0) + 1, None, None))
+        if self._on_epoch is not None:
+            self._on_epoch(self._history[-1])
+
+
+def _words(values: torch.Tensor) -> torch.Tensor:
+    return (values * 2.0**LONG).round().to(torch.int64)
+
+
+def _one_hot(classes: torch.Tensor, count: int) -> torch.Tensor:
+    return torch.nn.functional.one_hot(classes.long(), count).double()
+
+
+def _class_score(predicted: torch.Tensor, truth: torch.Tensor, agreement: Agreement) -> float:
+    """What a ridge is chosen by: F1 if the settings say so, else accuracy; AUC and such need scores."""
+    measure: metrics.Metric = "f1" if agreement.settings.select_by == "f1" else "accuracy"
+    return metrics.score(_one_hot(predicted, agreement.classes), truth, measure)

@@ -1,0 +1,64 @@
+"""What a sealed training has opened, and to whom: what stands in records where the paper's protocol has its leak meter.
+
+Everything follows from public sizes; nothing private goes in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from vfgnn.agreement import DEALER
+from vfgnn.records import Traffic
+from vfgnn.sealed.rehearsal import script
+from vfgnn.sealed.sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Opened:
+    """To the label holder, and to nobody else."""
+
+    what: str  # classes or scores
+    rows: int  # of nodes: each once for the model, and validation rows once for each ridge besides
+    columns: int  # of each row: 1 for a class
+    scalars: int  # inner products of the basis over the training rows
+    trainings: int
+
+    def explain(self) -> str:
+        """One sentence for people."""
+        return (
+            f"{self.what} of {self.rows:,} rows ({self.trainings} training) and {self.scalars} inner products, "
+            "to the label holder alone; to everybody else nothing"
+        )
+
+
+@dataclass(frozen=True)
+class SealedRecord:
+    """Of one training."""
+
+    opened: Opened
+    bytes: Mapping[str, int]  # setup, offline (to and from the dealer), online (among the holders)
+    rounds: int
+
+    def to_json(self) -> dict[str, object]:
+        """For records."""
+        return {"opened": asdict(self.opened), "bytes": dict(self.bytes), "rounds": self.rounds}
+
+
+def record_of(sizes: Sizes, traffic: Traffic) -> SealedRecord:
+    """From what has crossed all links."""
+    sent = {"setup": 0, "offline": 0, "online": 0}
+    for (phase, sender, receiver), link in traffic.links.items():
+        dealt = DEALER in (sender, receiver)
+        sent["setup" if phase == "setup" else "offline" if dealt else "online"] += link.bytes
+    return SealedRecord(opened_by(sizes), sent, script(sizes).rounds)
+
+
+def opened_by(sizes: Sizes) -> Opened:
+    """A training of these sizes."""
+    what = sizes.agreement.settings.sealed.opens
+    return Opened(
+        what=what,
+        rows=sizes.nodes + sizes.val * len(sizes.ridges),
+        columns=1 if what == "classes" else sizes.agreement.classes,
+        scalars=sizes.scalars,
+        trainings=1,
+    )

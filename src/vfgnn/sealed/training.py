@@ -1,0 +1,193 @@
+"""A sealed training, as every holder goes through it.
+
+  prepare   the union graph's degrees through a one-time table; the factors that the kernel scales with
+  step      in the order of features: first each block of columns over the graph; then, in both orders (images.py),
+            one vector of the Krylov space (basis.py) at a time
+  finish    inner products to the label holder; predictions of the validation rows for every ridge, and of all rows
+            by the ridge that it chooses; what is left are shares of the primal weights
+Reveals, to the label holder alone: inner products, and classes (or scores) of validation rows and of all rows.
+Holders run it with each other (joint_computation.py); the program runs it with sizes alone (rehearsal.py).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from vfgnn.messages import Kind
+from vfgnn.mpc.blinding import Blinded
+from vfgnn.rows import RowSet
+from vfgnn.sealed.basis import GRAM_BITS, KrylovBasis
+from vfgnn.sealed.computation import Computation
+from vfgnn.sealed.features import SharedFeatures
+from vfgnn.sealed.formats import FACTOR, SHORT, factor_word
+from vfgnn.sealed.images import FeatureImages, Images, LabelImages
+from vfgnn.sealed.kernel import DegreeFactors, HopsOnShares, SharedKernel, SmoothOnShares, degree_table
+from vfgnn.sealed.sizes import Sizes
+
+QUOTIENT = Kind("quotient", "two inner products of centred labels and their first image, from the sum of all shares")
+INNER_PRODUCTS = Kind("inner_products", "inner products of the basis over the training rows, from the sum of shares")
+VALIDATION_CLASSES = Kind("validation_classes", "the predicted class of each validation row, for each ridge")
+PREDICTED_CLASSES = Kind("predicted_classes", "the predicted class of each row that it asked for")
+PREDICTED_SCORES = Kind("predicted_scores", "the scores of each row that it asked for (by consent of every holder)")
+
+
+class Leader(Protocol):
+    """What only the label holder knows, and decides. Words are LONG, factors have FACTOR bits."""
+
+    def labels(self) -> torch.Tensor:
+        """Centred labels of the training rows [training rows, C - 1]."""
+
+    def priors(self) -> torch.Tensor:
+        """The share of each class among the training rows [1, C - 1]."""
+
+    def steps(self, products: torch.Tensor) -> torch.Tensor:
+        """The two factors of the recurrence, from inner products [2, 2]."""
+
+    def path(self, products: torch.Tensor) -> torch.Tensor:
+        """Coefficients [ridges, steps], from inner products [steps + 1, steps + 1]."""
+
+    def choose(self, predicted: torch.Tensor) -> torch.Tensor:
+        """The coefficients [steps] that do best, from classes of validation rows [ridges, rows]."""
+
+    def hear(self, predicted: torch.Tensor) -> None:
+        """Classes of all rows [rows], or scores [rows, C] with SHORT bits."""
+
+
+@dataclass(frozen=True, repr=False)
+class Own:
+    """What a holder brings; `leader`: at the label holder alone."""
+
+    degrees: torch.Tensor  # [nodes]
+    columns: torch.Tensor  # [nodes, all holders' columns], LONG, 0 in those of others; [nodes, 0] where none travel
+    train: RowSet
+    val: RowSet
+    leader: Leader | None = None
+
+
+class SealedTraining:
+    """One holder's side."""
+
+    def __init__(self, computation: Computation, sizes: Sizes, own: Own) -> None:
+        self._computation, self._sizes, self._own = computation, sizes, own
+        self._images: Images | None = None
+        self._krylov: KrylovBasis | None = None
+        self._steps: list[Blinded] = []
+        self._priors: torch.Tensor | None = None
+        self.weights: dict[str, torch.Tensor] = {}
+
+    def prepare(self) -> None:
+        """The sum of all holders' degrees is looked up, and never opened."""
+        computation, sizes, own = self._computation, self._sizes, self._own
+        by_labels = sizes.order == "labels"
+        kernel = make_kernel(computation, sizes, own.degrees, own.train if by_labels else None)
+        features = SharedFeatures(sizes.feature_bits)
+        if by_labels:
+            self._images = LabelImages(computation, kernel, features, own.train, own.val)
+        else:
+            self._images = FeatureImages(computation, kernel, features, sizes, (own.train, own.val), own.columns)
+        labels, priors = (None, None) if own.leader is None else (own.leader.labels(), own.leader.priors())
+        self._krylov = KrylovBasis(
+            computation, self._images, computation.from_leader(labels, (sizes.train, sizes.width))
+        )
+        self._priors = computation.from_leader(priors, (1, sizes.width))
+
+    def step(self, number: int) -> None:
+        """A block of columns, or a vector. Reveals, after the first vector: its quotient, to the label holder."""
+        if self._images is not None and number < self._sizes.column_blocks:
+            self._images.expand(number)
+            return
+        krylov, vector = self.krylov, number - self._sizes.column_blocks
+        krylov.apply()
+        if vector + 1 == self._sizes.steps:
+            return
+        if vector == 0:
+            told = self._products(krylov.quotient(), QUOTIENT)
+            self._steps = self._factors(None if told is None else self._deciding.steps(told), 2)
+        krylov.recur(self._steps[0 if vector == 0 else 1])
+
+    def finish(self) -> None:
+        """Reveals, to the label holder: inner products; classes of validation rows for every ridge, and of all rows."""
+        chosen = self._choose()
+        self.weights = self.krylov.weights(chosen)
+        scores = self._scores(self.krylov.everywhere(chosen, self.weights))
+        if self._sizes.agreement.settings.sealed.opens == "scores":
+            found = self._computation.tell(scores, PREDICTED_SCORES)
+        else:
+            found = self._computation.tell_classes(self._computation.classes(scores), PREDICTED_CLASSES)
+        if found is not None:
+            self._deciding.hear(found)
+
+    def _choose(self) -> list[Blinded]:
+        """The coefficients of the ridge that does best on validation rows. Reveals: their classes for every ridge."""
+        sizes, told = self._sizes, self._products(self.krylov.inner_products(), INNER_PRODUCTS)
+        ridges, steps = len(sizes.ridges), sizes.steps
+        factors = self._factors(None if told is None else self._deciding.path(told), ridges * steps)
+        path = [factors[r * steps : (r + 1) * steps] for r in range(ridges)]
+        scores = torch.cat([self._scores(combined) for combined in self.krylov.at_validation(path)])
+        found = self._computation.tell_classes(self._computation.classes(scores), VALIDATION_CLASSES)
+        by_ridge = None if found is None else found.reshape(ridges, sizes.val)
+        return self._factors(None if by_ridge is None else self._deciding.choose(by_ridge), steps)
+
+    @property
+    def _deciding(self) -> Leader:
+        if self._own.leader is None:
+            raise RuntimeError("only the label holder hears and decides anything")
+        return self._own.leader
+
+    @property
+    def krylov(self) -> KrylovBasis:
+        """What all steps go on from."""
+        if self._krylov is None:
+            raise RuntimeError("prepare() comes first")
+        return self._krylov
+
+    def _products(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
+        told = self._computation.tell(share, kind)
+        return None if told is None else told.double() * 2.0**-GRAM_BITS
+
+    def _factors(self, words: torch.Tensor | None, count: int) -> list[Blinded]:
+        """Secret scalars of the label holder."""
+        share = self._computation.from_leader(None if words is None else words.reshape(count, 1), (count, 1))
+        return self._computation.blind(*(share[i : i + 1] for i in range(count)))
+
+    def _scores(self, combined: torch.Tensor) -> torch.Tensor:
+        """Of all classes [rows, C], SHORT: plus the class's share of the training rows; all classes add up to 1."""
+        if self._priors is None:
+            raise RuntimeError("prepare() comes first")
+        (known,) = self._computation.truncate(combined + self._priors, bits=FACTOR)
+        last = self._computation.plus_public(-known.sum(dim=1, keepdim=True), 1 << SHORT)
+        return torch.cat([known, last], dim=1)
+
+
+def make_kernel(
+    computation: Computation, sizes: Sizes, own_degrees: torch.Tensor, start: RowSet | None
+) -> SharedKernel:
+    """The degrees' factors, blinded once; those that meet the `start` rows are blinded for these rows alone.
+
+    The dealer knows how many rows train and not which, so it could not pick them from what it knows.
+    """
+    smooth, teleport = sizes.kernel == "smooth", sizes.agreement.settings.sealed.teleport
+    table = degree_table(sizes.agreement.settings.sealed.degree_bits, smooth=smooth, teleport=teleport)
+    degrees = computation.plus_public(own_degrees, 1) if smooth else own_degrees
+    root = computation.look_up(degrees, table).reshape(-1, 1)
+    shares, entering = [root], [root]
+    if smooth:
+        (inverse,) = computation.truncate(computation.multiply(root, root), bits=FACTOR)
+        shares.append(inverse)
+    if smooth and teleport:
+        (stays,) = computation.truncate(root * factor_word(teleport), bits=FACTOR)
+        shares.append(stays)
+        entering.append(stays)
+    shares += [start.pick(share) for share in entering] if start is not None else []
+    blinded = computation.blind(*shares)
+    if not smooth:
+        factors = DegreeFactors(root=blinded[0], inverse=blinded[0], start=tuple(blinded[1:]))
+        return HopsOnShares(factors, nodes=sizes.nodes, hops=sizes.hops)
+    factors = DegreeFactors(
+        root=blinded[0],
+        inverse=blinded[1],
+        teleport=blinded[2] if teleport else None,
+        start=tuple(blinded[2 + bool(teleport) :]),
+    )
+    return SmoothOnShares(factors, nodes=sizes.nodes, hops=sizes.hops, teleport=teleport)

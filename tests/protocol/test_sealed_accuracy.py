@@ -1,0 +1,154 @@
+"""Sealed scores beside the same model in float64: within a derived bound (tests/sealed_bounds.py), the same classes.
+
+Each step is looked at from the words that the protocol had before it: K p_s and the recurrence, by intervals. The
+scores are compared with the model in the clear (model/propagated_ridge.py), by derivatives.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from tests.sealed_bounds import FACTOR, LONG, SHORT, Model, Near, Off, Scores, inner_products
+from tests.sealed_twin import adjacency, small, train
+from vfgnn.data.holdings import Labels
+from vfgnn.lab.federation import Federation
+from vfgnn.model.propagated_kernels import SPREAD, make_kernel
+from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_kernel, make_targets
+from vfgnn.mpc.sharing import reconstruct
+from vfgnn.sealed.formats import range_guard
+
+ERROR = 1e-3  # of a score, as the specification has it; the derived bounds are worst cases
+RIDGES = (0.1, 0.3, 1.0, 3.0)
+CASES = {
+    "smooth": (lambda: small(2, seed=21), {"kernel": "smooth", "hops": 10}),
+    "smooth, real columns": (lambda: small(3, real=(0, 2), seed=22), {"kernel": "smooth", "hops": 4}),
+    "smooth, 90 training rows": (
+        lambda: small(2, nodes=180, edges=300, classes=2, seed=23),
+        {"kernel": "smooth", "hops": 3},
+    ),
+    "hops": (lambda: small(2, real=(1,), seed=24), {"kernel": "hops", "hops": 2}),
+    "hops, 90 training rows": (lambda: small(2, nodes=180, edges=300, seed=25), {"kernel": "hops", "hops": 2}),
+}
+
+
+def float_fit(held, labels, *, kernel, hops, teleport=0.1, steps=4):
+    """The pooled model."""
+    graph = sum(adjacency(holding) for holding in held).astype(np.float64)
+    x = sp.csr_array(np.concatenate([holding.x.double().numpy() for holding in held], axis=1))
+    made = make_kernel(x, graph, name=kernel, hops=hops, teleport=teleport)
+    rows = np.sort(labels.train.numpy())
+    model = RidgeModel(
+        kernel=kernel, hops=hops, teleport=teleport, steps=steps, ridge=RIDGES, spread=SPREAD[kernel], minimum="weights"
+    )
+    return fit_by_kernel(made, make_targets(labels.y.numpy(), rows, labels.classes), model)
+
+
+def model_of(held, labels, *, kernel, hops):
+    """The protocol's kernel with intervals."""
+    bits = [0 if bool((one.x == one.x.round()).all()) else 16 for one in held]
+    graph, rows = sum(adjacency(one) for one in held).toarray(), np.sort(labels.train.numpy())
+    return Model(
+        graph,
+        [one.x.double().numpy() for one in held],
+        bits,
+        rows,
+        kernel=kernel,
+        hops=hops,
+        teleport=0.1,
+        guard=range_guard(len(rows)),
+    )
+
+
+def joined(trained, of):
+    """What the holders' shares add up to."""
+    return reconstruct([of(holder._training.krylov) for holder in trained.federation.holders]).double().numpy()
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_scores_are_those_of_the_float_model_within_the_bound(name):
+    make, changed = CASES[name]
+    held, labels = make()
+    trained = train(held, labels, opens="scores", order="labels", **changed)
+    model, leader, steps = model_of(held, labels, **changed), trained.leader, 4
+    p = [joined(trained, lambda one, s=s: one._kept[s].short) * SHORT for s in range(steps)]
+    q = [joined(trained, lambda one, s=s: one._kept[s].values) * LONG for s in range(steps)]
+    images = [model.image(Near.exact(vector)) for vector in p]
+    for image, found in zip(images, q, strict=True):
+        assert image.holds(found)
+    factor = leader._steps.first * FACTOR
+    for s in range(1, steps):
+        step = factor * (2 if s > 1 else 1) * q[s - 1][model.rows]
+        ahead = step - p[0] if s == 1 else step - 2 * p[s - 1] - p[s - 2]
+        assert (np.abs(p[s] - ahead) <= recurrence_limit(factor)).all()
+    fit = float_fit(held, labels, **changed)
+    scores, ridge = leader.result.logits.numpy(), chosen_ridge(trained)
+    unit = np.eye(len(model.rows))
+    linear = model.image(Near.exact(unit)).value
+    first = inner_products(Near.exact(p[0]), images[0][model.rows])
+    quotient = first.value[0, 1] / first.value[0, 0]
+    function = Scores(linear, p[0], model.rows, factor=factor, quotient=quotient, ridge=RIDGES[ridge], steps=steps)
+    bound = function.bound(limits(images, q, p, factor, first))
+    # The scores themselves: a cut of each q_s, which meets its coefficient; one of the sum; half a unit of the priors.
+    bound += SHORT * (1.5 + np.abs(leader._path[ridge].numpy()).sum() * FACTOR)
+    bound = np.hstack([bound, bound.sum(1, keepdims=True)])
+    error = np.abs(scores - fit.scores[ridge])
+    assert (error <= bound).all()
+    assert float(bound.max()) < 0.5  # and it says something
+    assert float(error.max()) < ERROR
+
+
+def recurrence_limit(factor):
+    """Q_s is cut before it meets the step; p_(s+1), p_s and p_(s-1) are looked at with SHORT bits."""
+    return SHORT * (2 * factor + 1 + 2 + 1)
+
+
+def limits(images, q, p, factor, first):
+    rows, width = p[0].shape
+    quotient = first.value[0, 1] / first.value[0, 0]
+    off = (first.error[0, 1] + quotient * first.error[0, 0]) / (first.value[0, 0] - first.error[0, 0])
+    steps = len(q)
+    return Off(
+        r=np.stack([image.error for image in images]),
+        t=np.full((steps - 1, rows, width), recurrence_limit(factor)),
+        v=np.full((rows, width), SHORT),
+        g=np.full((steps + 1, steps + 1), FACTOR),
+        c=np.full(steps, FACTOR / 2),
+        quotient=np.array(off),
+    )
+
+
+def chosen_ridge(trained):
+    """From the classes of validation rows, as the label holder chooses."""
+    leader = trained.leader
+    path, told = leader._path, next(words for words in trained.told if words.dim() == 1)
+    by_ridge = told.reshape(len(path), -1)
+    chosen = leader.choose(by_ridge)
+    return next(r for r in range(len(path)) if torch.equal(path[r], chosen))
+
+
+def test_no_class_is_special():
+    """The last class has no column of its own; numbered otherwise, every class has the same scores."""
+    held, labels = small(2, nodes=40, seed=26)
+    turned = Labels((labels.y + 1) % 3, labels.train, labels.val, labels.test, 3)
+    settings = {"hops": 3, "opens": "scores", "order": "labels", "ridges": [0.3]}
+    one, other = (train(held, each, **settings).leader.result.logits for each in (labels, turned))
+    # Both are within 1e-3 of one model in the clear (`ERROR`).
+    assert float((one - other.roll(-1, dims=1)).abs().max()) < 2 * ERROR
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["citeseer", pytest.param("cora", marks=pytest.mark.slow), pytest.param("pubmed", marks=pytest.mark.slow)],
+)
+def test_predictions_are_those_of_the_pooled_model(name):
+    """Of a benchmark: scores less than `ERROR` apart, and the same class for at least 99.9 % of nodes."""
+    data = Federation.split(name, holders=2, seed=0)
+    trained = train(data.holdings, data.labels, opens="scores", order="labels", record=False)
+    fit = float_fit(data.holdings, data.labels, kernel="smooth", hops=10)
+    scores = trained.leader.result.logits.numpy()
+    ridge = choose(fit, data.labels.y.numpy(), data.labels.val.numpy(), metric="accuracy")
+    error = np.abs(scores - fit.scores[ridge]).max()
+    same = float((scores.argmax(1) == fit.scores[ridge].argmax(1)).mean())
+    assert error < ERROR, error
+    assert same >= 0.999, same
