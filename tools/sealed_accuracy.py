@@ -18,16 +18,8 @@ from rich.console import Console
 from torch_geometric.data import Data
 
 from vfgnn.data import datasets
-from vfgnn.experiments.sealed_search import (
-    DATASETS,
-    PER_CLASS,
-    VALIDATION,
-    Split,
-    draw_split,
-    pooled_kernel,
-    public_split,
-    rows_of,
-)
+from vfgnn.experiments.sealed_search import DATASETS, pooled_kernel
+from vfgnn.experiments.splits import PER_CLASS, REPORTED_FROM, VALIDATION, Split, draw_split, public_split, rows_of
 from vfgnn.model.propagated_kernels import Kernel
 from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.model.propagation import Integers
@@ -57,7 +49,7 @@ def measure(data: Data, model: RidgeModel) -> dict[str, list[float]]:
     others = [other_split(y, seed) for seed in range(DRAWS)]
     return {
         "public": [accuracy(kernel, y, public_split(data), test, model)],
-        "draws": [accuracy(kernel, y, draw_split(data, 100 + seed), test, model) for seed in range(DRAWS)],
+        "draws": [accuracy(kernel, y, draw_split(data, REPORTED_FROM + seed), test, model) for seed in range(DRAWS)],
         "others": [accuracy(kernel, y, split, rest, model) for split, rest in others],
     }
 

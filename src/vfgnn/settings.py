@@ -250,16 +250,18 @@ class Preset:
     ) -> Settings:
         """The preset's settings for a model (its way to combine if None), then the user's own `overrides`.
 
-        With `edge_split = "directed"`, what was chosen for that reading where anything was.
+        With `edge_split = "directed"`, what was chosen for that reading where anything was. The model of the sealed
+        protocol is one and the same for a federation, a holder alone and pooled data.
         """
         overrides = overrides or {}
-        combine = str(overrides.get("combine", self._settings.get("combine")))
+        of_both = {**self._settings, **overrides}
+        model = "sealed" if of_both.get("protocol") == "sealed" else model or str(of_both.get("combine"))
         by_model = self._chosen.get(dataset or "", {})
-        chosen = by_model.get(model or combine, {})
-        chosen = by_model.get(f"{model or combine}_{edge_split}", chosen)
+        chosen = by_model.get(f"{model}_{edge_split}", by_model.get(model, {}))
         values = {**self._settings, **chosen, **overrides}
-        if isinstance(privacy := self._settings.get("privacy"), dict) and isinstance(
-            own := overrides.get("privacy"), dict
-        ):
-            values["privacy"] = {**privacy, **own}
+        for table in ("privacy", "sealed"):
+            given = [part[table] for part in (self._settings, chosen, overrides) if table in part]
+            tables = [part for part in given if isinstance(part, dict)]
+            if tables and len(tables) == len(given):  # anything else is refused below, by its name
+                values[table] = {key: value for part in tables for key, value in part.items()}
         return make_settings(values, where=f"preset {self.name} with your settings")

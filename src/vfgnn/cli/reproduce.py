@@ -11,6 +11,7 @@ from vfgnn.cli.reproducing import (
     Datasets,
     EdgeSplits,
     RunDir,
+    SealedTraining,
     Tables,
     Training,
     check_datasets,
@@ -149,6 +150,42 @@ def arxiv(shared: ArxivTables) -> None:
     tasks = on_texts.row_tasks(searched, shared.seeds)
     rows = compare_rows(tasks, train(console, {task: one.model.name for task, [one] in tasks.items()}, shared))
     finish(console, rows, shared, chosen=on_texts.told(searched))
+
+
+@app.command()
+@options.with_shared(SealedTraining)
+def sealed(
+    shared: SealedTraining,
+    datasets: Datasets = "cora,citeseer,pubmed",
+    holders: Annotated[str, typer.Option(help="Numbers of holders, comma-separated.")] = "2,3,4,8",
+    draws: Annotated[int, typer.Option(help="Other draws of 20 training nodes a class, at 2 holders.", min=0)] = 0,
+    protocols: Annotated[str, typer.Option(help="What is trained, comma-separated.")] = "sealed,isolated,pooled,split",
+    figure: options.Figure = None,
+) -> None:
+    """The sealed protocol beside the paper's own, each holder alone and everything in one place.
+
+    Example: `vfgnn reproduce sealed --datasets cora,citeseer --holders 2,4 --seeds 3 --json sealed.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments import sealed as sealing
+    from vfgnn.report.sealed import sealed_figure, sealed_grids
+
+    console = Console()
+    wanted = sealing.Wanted(
+        tuple(check_datasets(datasets)),
+        tuple(options.parse_counts(holders)),
+        sealing.protocols_named(options.parse_list(protocols)),
+        seeds=shared.seeds,
+        draws=draws,
+    )
+    tasks = sealing.sealed_tasks(wanted)
+    rows = sealing.sealed_rows(tasks, train(console, sealing.notes_of(tasks), shared))
+    for grid in sealed_grids(rows):
+        console.print(grid.to_rich())
+    options.write_json(shared.json, {"rows": [row.to_json() for row in rows]})
+    if figure is not None:
+        sealed_figure(rows, figure)
 
 
 @app.command("new-nodes")

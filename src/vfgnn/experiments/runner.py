@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import torch
 from torch_geometric.data import Data
@@ -24,10 +24,14 @@ from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import EdgeSplit, partition
 from vfgnn.experiments.catalogue import Where
 from vfgnn.experiments.held_out import train_held_out
+from vfgnn.experiments.splits import redrawn
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.secure_gnn import train_secure_gnn
 from vfgnn.lab.simulate import IN_ONE_PROCESS, build
 from vfgnn.model.central import CentralTraining
+from vfgnn.model.ridge_training import train_ridge
+from vfgnn.sealed.record import opened_by
+from vfgnn.sealed.sizes import Sizes
 from vfgnn.settings import Settings, make_settings
 from vfgnn.version import __version__
 from vfgnn.writing import write_whole
@@ -44,6 +48,7 @@ class TaskResult(TypedDict):
     test_accuracy: NotRequired[float]  # not of a partition that values are chosen on
     best_epoch: int
     epochs: int
+    opened: NotRequired[dict[str, Any]]  # to the label holder of a sealed training
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,16 @@ class Task:
     seed: int
     settings: str  # canonical JSON of what differs from the defaults: a new setting leaves kept results valid
     edge_split: EdgeSplit = "undirected"
+    draw: int | None = None  # of training and validation nodes; None: those that came with the data
 
     @property
     def key(self) -> str:
-        """The name under which the result is kept; what was kept before there was a second reading has the first."""
+        """The name under which the result is kept; what was kept before there was a choice has the first value."""
         determining = asdict(self)
         if self.edge_split == "undirected":
             del determining["edge_split"]
+        if self.draw is None:
+            del determining["draw"]
         content = json.dumps({"format": FORMAT, **determining}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
@@ -105,7 +113,9 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
     """Train once, in this process, on one core."""
     torch.set_num_threads(1)
     data = _data(task.dataset, data_dir)
-    values, labels = json.loads(task.settings), split_labels(data)
+    if task.draw is not None:
+        data = redrawn(data, task.draw)
+    values, labels, opened = json.loads(task.settings), split_labels(data), None
     layer_rate = values.pop("layer_rate", 0.0)  # SecureGNN's
     settings, holdings = make_settings(values, where="task"), _holdings(task, data)
     if task.where == "secure_gnn":
@@ -114,7 +124,12 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
         inductive = task.where == "inductive"
         outcome = train_held_out(holdings, labels, settings, seed=task.seed, inductive=inductive)
     elif task.where == "federated" or settings.batch_rows is not None:  # one holder's batches: a federation of one
-        outcome = build(holdings, labels, settings, seed=task.seed).train()
+        federation = build(holdings, labels, settings, seed=task.seed)
+        outcome = federation.train()
+        if federation.agreement.sealed:
+            opened = opened_by(Sizes(federation.agreement, len(labels.train), len(labels.val)))
+    elif settings.protocol == "sealed":
+        outcome = train_ridge(holdings[0], labels, settings)
     else:
         outcome = CentralTraining(holdings[0], labels, settings, seed=randomness.insecure_seed(task.seed)).train()
     result = TaskResult(
@@ -122,6 +137,8 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
     )
     if task.seed < SEARCHED_FROM:
         result["test_accuracy"] = outcome.test_accuracy
+    if opened is not None:
+        result["opened"] = asdict(opened)
     return result
 
 

@@ -12,55 +12,29 @@ import argparse
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import mean
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from rich.console import Console
 from torch_geometric.data import Data
 
 from vfgnn.data import datasets
+from vfgnn.experiments.splits import VALIDATION, draw_split, public_split
 from vfgnn.model.propagated_kernels import Kernel, make_kernel
 from vfgnn.model.propagated_ridge import RidgeModel, fit_by_kernel, make_targets
-from vfgnn.model.propagation import Integers, union
+from vfgnn.model.propagation import union
 from vfgnn.records import write_json
 
 DATASETS = ("cora", "citeseer", "pubmed")
-PER_CLASS, VALIDATION, DRAWS = 20, 500, 10
+DRAWS = 10
 RIDGE = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 PATHS = ((1.0,), (0.3, 1.0), (0.3, 1.0, 3.0), (0.1, 0.3, 1.0, 3.0), (0.03, 0.1, 0.3, 1.0, 3.0), RIDGE)
 START = RidgeModel(ridge=RIDGE)
 PROPAGATIONS = tuple((hops, teleport) for hops in (4, 6, 8, 10, 16) for teleport in (0.05, 0.1, 0.15, 0.2))
 Found = list[list[list[int]]]  # of each split and ridge strength, the right classes in either half
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows to train with, and rows to judge by."""
-
-    train: Integers
-    val: Integers
-
-
-def public_split(data: Data) -> Split:
-    """The one that came with the data."""
-    return Split(rows_of(data.train_mask), rows_of(data.val_mask))
-
-
-def rows_of(mask: torch.Tensor) -> Integers:
-    """The numbers of the rows in a mask."""
-    return mask.nonzero()[:, 0].numpy()
-
-
-def draw_split(data: Data, seed: int) -> Split:
-    """20 nodes a class and 500 others; none of the public split's test nodes."""
-    draw, y = np.random.default_rng([19, seed]), data.y.numpy()
-    free = draw.permutation(rows_of(~data.test_mask))
-    train = np.concatenate([free[y[free] == one][:PER_CLASS] for one in range(int(y.max()) + 1)])
-    return Split(train, free[~np.isin(free, train)][:VALIDATION])
 
 
 def pooled_kernel(data: Data, model: RidgeModel) -> Kernel:
