@@ -34,8 +34,9 @@ from vfgnn.records import write_json
 
 RULE = (
     "of each data set the highest mean validation accuracy; what is less than 0.001 below it is a tie, and of a tie "
-    "the one that differs from the common defaults in the fewest values is taken, then the one with fewer steps and hops, "
-    "then the higher one. Row lengths depend on how columns are dealt: of 2 and 8 holders the lower figure counts"
+    "the one that differs from the common defaults in the fewest values is taken, then the one with fewer steps, then "
+    "with fewer hops, then the higher one. Row lengths depend on how columns are dealt: of 2 and 8 holders the lower "
+    "figure counts"
 )
 TIE = 0.001
 HOPS, TELEPORTS = (2, 3, 4, 6, 8, 10, 12, 16, 24), (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
