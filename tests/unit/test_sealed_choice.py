@@ -64,11 +64,12 @@ def test_owners_are_those_of_a_partition():
     assert counts.sum() == 11 and counts.max() - counts.min() <= 1
 
 
-def test_the_rule_takes_the_usual_values_of_a_tie():
-    usual, other = Choice(), Choice(Judged(hops=6), steps=3)
-    assert (usual.departures, other.departures) == (0, 2)
-    assert choice.chosen({usual: 0.8, other: 0.8009}) == usual
-    assert choice.chosen({usual: 0.8, other: 0.8011}) == other
+def test_the_rule_takes_the_usual_values_unless_others_are_worth_their_deductions():
+    usual, other, binary = Choice(), Choice(Judged(hops=6), steps=3), Choice(Judged(columns="binary"))
+    assert (usual.departures, other.departures, binary.departures) == (0, 2, 1)
+    assert choice.chosen({usual: 0.8, other: 0.8019, binary: 0.8059}) == usual
+    assert choice.chosen({usual: 0.8, other: 0.8021, binary: 0.8059}) == other
+    assert choice.chosen({usual: 0.8, other: 0.8019, binary: 0.8061}) == binary
 
 
 def test_a_path_is_judged_where_it_was_not_chosen():

@@ -13,6 +13,7 @@ from vfgnn.model import metrics
 from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeFit, RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.model.propagation import neighbours
+from vfgnn.model.used_columns import used_columns
 from vfgnn.records import EpochMetrics, Outcome
 from vfgnn.settings import Settings
 
@@ -22,7 +23,7 @@ def train_ridge(holding: Holding, labels: Labels, settings: Settings) -> Outcome
     chosen, y = settings.sealed, labels.y.numpy()
     hops = chosen.depth
     adjacency = neighbours(holding.edge_index.numpy(), holding.nodes)
-    features = sp.csr_array(holding.x.double().numpy())
+    features = sp.csr_array(used_columns(holding.x, chosen.columns).double().numpy())
     kernel = make_kernel(features, adjacency, name=chosen.kernel, hops=hops, teleport=chosen.teleport)
     model = RidgeModel(
         kernel=chosen.kernel,
@@ -31,6 +32,7 @@ def train_ridge(holding: Holding, labels: Labels, settings: Settings) -> Outcome
         steps=chosen.steps,
         spread=SPREAD[chosen.kernel],
         ridge=chosen.ridges,
+        minimum=chosen.minimum,
     )
     fit = fit_by_kernel(kernel, make_targets(y, labels.train.numpy(), labels.classes), model)
     return _outcome(fit, labels, model.steps)

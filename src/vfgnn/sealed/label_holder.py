@@ -70,7 +70,8 @@ class SealedLabelHolder(SealedHolder):
         """The best combination for each ridge."""
         if self._steps is None:
             raise RuntimeError("steps() comes first")
-        self._path = path_words(products, self._steps, self.agreement.settings.sealed.ridges)
+        sealed = self.agreement.settings.sealed
+        self._path = path_words(products, self._steps, sealed.ridges, minimum=sealed.minimum)
         return self._path
 
     def choose(self, predicted: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from vfgnn.errors import Overflow
-from vfgnn.model.krylov import coefficients, products_by_vectors
+from vfgnn.model.krylov import Minimum, coefficients, products_by_vectors
 from vfgnn.model.propagated_kernels import SPREAD, KernelName
 from vfgnn.model.propagation import Floats
 from vfgnn.sealed.formats import COEFFICIENT, FACTOR, factor_word
@@ -54,14 +54,16 @@ class Steps:
         return 2 / (self.first * 2.0**-FACTOR)
 
 
-def path_words(products: torch.Tensor, steps: Steps, ridges: Sequence[float]) -> torch.Tensor:
+def path_words(
+    products: torch.Tensor, steps: Steps, ridges: Sequence[float], *, minimum: Minimum = "weights"
+) -> torch.Tensor:
     """Coefficients [ridges, t], from the inner products of p_0, ..., p_(t-1) and (4 / B) q_(t-1) [t + 1, t + 1]."""
     refuse_impossible(products)
     known = products.double().numpy().copy()
     known[-1] *= steps.bound / 4
     known[:, -1] *= steps.bound / 4
     refuse_asymmetric(known[:-1] @ products_by_vectors(len(known) - 1, steps.bound))
-    found = [coefficients(known, steps.bound, ridge * steps.quotient, minimum="weights") for ridge in ridges]
+    found = [coefficients(known, steps.bound, ridge * steps.quotient, minimum=minimum) for ridge in ridges]
     path = torch.tensor([list(map(float, row)) for row in found], dtype=torch.float64)
     if not bool(torch.isfinite(path).all()) or float(path.abs().max()) > MOST:
         raise Overflow(

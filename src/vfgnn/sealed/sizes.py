@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from vfgnn.agreement import Agreement
+from vfgnn.agreement import Agreement, HolderShape
 from vfgnn.sealed.formats import feature_bits
+
+
+def bits_of_columns(agreement: Agreement, holder: HolderShape) -> int:
+    """Fraction bits: whole numbers have none, nor has what is made 0 and 1."""
+    return feature_bits(integer=holder.integer or agreement.settings.sealed.columns == "binary")
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Sizes:
     @cached_property
     def feature_bits(self) -> dict[str, int]:
         """Fraction bits of each feature holder's columns."""
-        return {holder.name: feature_bits(integer=holder.integer) for holder in self.agreement.feature_holders}
+        return {holder.name: bits_of_columns(self.agreement, holder) for holder in self.agreement.feature_holders}
 
     @cached_property
     def columns(self) -> dict[str, int]:
