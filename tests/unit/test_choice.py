@@ -107,6 +107,9 @@ def test_tables_of_other_data_sets_are_kept_with_where_they_are_from():
     heads = ["# Written by `one`.", "[pubmed.mean]\nlayers = 3", "# Written by `two`.", "[pubmed.pooled]\nlayers = 4"]
     assert kept == heads
     assert tables_of_others("", ("cora",)) == []
+    assert tables_of_others("[cora.sealed]  # 0.8\nsealed = {}\n\n[cora.mean]", ("cora",))[-1].startswith(
+        "[cora.sealed]"
+    )
 
 
 def test_what_is_judged_can_be_chosen_from_without_training(judged, tmp_path):

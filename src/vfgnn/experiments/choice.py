@@ -52,12 +52,15 @@ def to_toml(chosen: dict[str, tuple[Point, float, int]], command: str, kept: Seq
 
 
 def tables_of_others(text: str, datasets: Sequence[str]) -> list[str]:
-    """Of such a file, the tables of other data sets, each under the comment that says where it is from."""
+    """Of such a file, the tables of other data sets, each under the comment that says where it is from.
+
+    And those of the sealed model, which sealed_choice.py chose.
+    """
     heading, kept = "", list[str]()
     for block in filter(None, text.strip().split("\n\n")):
         if block.startswith("#"):
             heading = block
-        elif block.removeprefix("[").split(".")[0] not in datasets:
+        elif block.removeprefix("[").split(".")[0] not in datasets or block.partition("]")[0].endswith(".sealed"):
             kept += [block] if heading in kept else [heading, block]
     return kept
 

@@ -20,22 +20,26 @@ from vfgnn.settings import Settings
 
 def train_ridge(holding: Holding, labels: Labels, settings: Settings) -> Outcome:
     """Train, choose the ridge on validation rows, report it on test rows."""
-    chosen, y = settings.sealed, labels.y.numpy()
-    hops = chosen.depth
+    model, y = ridge_model(settings), labels.y.numpy()
     adjacency = neighbours(holding.edge_index.numpy(), holding.nodes)
-    features = sp.csr_array(used_columns(holding.x, chosen.columns).double().numpy())
-    kernel = make_kernel(features, adjacency, name=chosen.kernel, hops=hops, teleport=chosen.teleport)
-    model = RidgeModel(
+    features = sp.csr_array(used_columns(holding.x, settings.sealed.columns).double().numpy())
+    kernel = make_kernel(features, adjacency, name=model.kernel, hops=model.hops, teleport=model.teleport)
+    fit = fit_by_kernel(kernel, make_targets(y, labels.train.numpy(), labels.classes), model)
+    return _outcome(fit, labels, model.steps)
+
+
+def ridge_model(settings: Settings) -> RidgeModel:
+    """What the settings say of it."""
+    chosen = settings.sealed
+    return RidgeModel(
         kernel=chosen.kernel,
-        hops=hops,
+        hops=chosen.depth,
         teleport=chosen.teleport,
         steps=chosen.steps,
         spread=SPREAD[chosen.kernel],
         ridge=chosen.ridges,
         minimum=chosen.minimum,
     )
-    fit = fit_by_kernel(kernel, make_targets(y, labels.train.numpy(), labels.classes), model)
-    return _outcome(fit, labels, model.steps)
 
 
 def _outcome(fit: RidgeFit, labels: Labels, steps: int) -> Outcome:
