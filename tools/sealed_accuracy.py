@@ -3,9 +3,10 @@
     python tools/sealed_accuracy.py --json docs/records/sealed_accuracy.json
 
 The ridge strength is chosen by the validation classes of each split. The defaults and a data set's own values came from
-validation nodes (vfgnn/experiments: sealed_search.py, sealed_choice.py). `public`: the split that came with the data. `draws`: 5 draws of 20 training nodes
-a class and 500 for validation, judged on the public split's test nodes, which no choice has seen. `others`: 5 draws
-over all nodes, judged on 1,000 of the rest; some of these were validation nodes of the search.
+validation nodes (vfgnn/experiments: sealed_search.py, sealed_choice.py). `public`: the split that came with the data.
+`draws`: 5 draws of 20 training nodes a class and 500 for validation, judged on the public split's test nodes, which no
+choice has seen. `others`: 5 draws over all nodes, judged on 1,000 of the rest; some of these were validation nodes of
+the searches.
 Data is found as by `vfgnn simulate`: VFGNN_DATA, the cache, the copy of CiteSeer inside the package.
 """
 
