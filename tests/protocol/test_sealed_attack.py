@@ -16,7 +16,7 @@ from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.mpc.blinding import Blinding
 from vfgnn.program import DONE, END
 from vfgnn.sealed import program
-from vfgnn.sealed.formats import FACTOR
+from vfgnn.sealed.formats import COEFFICIENT, FACTOR
 from vfgnn.sealed.rehearsal import script
 from vfgnn.sealed.sizes import Sizes
 from vfgnn.transport.memory import InMemoryNetwork
@@ -90,7 +90,7 @@ def trained():
 
 def scalars_of(leader):
     """What a variant with public coefficients would send to everybody."""
-    return np.array([leader._steps.first, *leader._path[0].tolist()]) * 2.0**-FACTOR
+    return np.array([leader._steps.first * 2.0**-FACTOR, *(leader._path[0].double() * 2.0**-COEFFICIENT).tolist()])
 
 
 def test_five_public_scalars_give_all_labels_away(trained):

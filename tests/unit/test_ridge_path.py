@@ -18,6 +18,13 @@ def basis(steps=4, scale=1.0):
     return grow_basis(lambda p: x @ (x.T @ p), b, steps=steps, spread=SPREAD["smooth"])
 
 
+def told(found):
+    """The inner products that the label holder learns: the last vector is (4 / B) K p."""
+    last = torch.ones(len(found.gram), dtype=torch.float64)
+    last[-1] = 4 / found.bound
+    return torch.from_numpy(found.gram) * last * last[:, None]
+
+
 def first_of(found):
     """Inner products of p_0 and q_0, by the recurrence."""
     g = found.gram
@@ -53,7 +60,7 @@ def test_absurd_first_products_are_refused(products, said):
 def test_a_wrapped_sum_is_refused_wherever_it_is():
     found = basis()
     steps = Steps(found.bound / SPREAD["smooth"], round(2 / found.bound * 2**FACTOR))
-    good = torch.from_numpy(found.gram)
+    good = told(found)
     path_words(good, steps, (0.1, 1.0))
     for i in range(5):
         for j in range(i + 1):
@@ -68,7 +75,7 @@ def test_a_solution_that_no_word_holds_is_refused(monkeypatch):
     steps = Steps(found.bound / SPREAD["smooth"], round(2 / found.bound * 2**FACTOR))
     monkeypatch.setattr("vfgnn.sealed.ridge_path.MOST", 1e-6)
     with pytest.raises(Overflow, match="solution of a ridge"):
-        path_words(torch.from_numpy(found.gram), steps, (0.1,))
+        path_words(told(found), steps, (0.1,))
 
 
 def test_rounding_is_not_refused():

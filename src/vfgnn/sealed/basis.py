@@ -14,10 +14,11 @@ import torch
 
 from vfgnn.mpc.blinding import Blinded
 from vfgnn.sealed.computation import Blocks, Computation
-from vfgnn.sealed.formats import FACTOR, MEAN_BITS, SHORT, product_guard, row_bits
+from vfgnn.sealed.formats import FACTOR, LONG, MEAN_BITS, SCORE, SHORT, gram_bits, product_guard, row_bits
 from vfgnn.sealed.images import Image, Images
 
-GRAM_BITS = 2 * SHORT - 16  # of the inner products that the label holder learns
+QUOTIENT_BITS = 2 * SHORT - 16  # of the two inner products that the first step follows from
+LOW_BITS = 12  # of inner products that nobody learns
 
 
 class KrylovBasis:
@@ -26,13 +27,13 @@ class KrylovBasis:
     def __init__(self, computation: Computation, images: Images, labels: torch.Tensor) -> None:
         """`labels`: a share of p_0 [training rows, columns], LONG."""
         self._computation, self._images = computation, images
-        self._last = [labels]  # the last two vectors
+        self._vectors = [labels]
         self._kept: list[Image] = []
         self._means: list[torch.Tensor] = []
 
     def apply(self) -> None:
         """K to the last vector."""
-        image = self._images.of(self._last[-1])
+        image = self._images.of(self._vectors[-1])
         mean = self._mean(self._images.train.pick(image.values))
         self._kept.append(Image(image.values - mean, image.weights, image.short))
         self._means.append(mean)
@@ -47,39 +48,50 @@ class KrylovBasis:
         return mean
 
     def quotient(self) -> torch.Tensor:
-        """A share of the inner products of p_0 and q_0 [2, 2], GRAM_BITS."""
-        return self._inner_products([self._kept[0].short, self._last_image()])
-
-    def inner_products(self) -> torch.Tensor:
-        """A share of those of p_0, ..., p_(t-1) and q_(t-1) [t + 1, t + 1], GRAM_BITS."""
-        return self._inner_products([*(image.short for image in self._kept), self._last_image()])
-
-    def _last_image(self) -> torch.Tensor:
-        """Divided by 2^g, g the guard of inner products."""
-        image = self._images.train.pick(self._kept[-1].values)
-        (short,) = self._computation.truncate(image, bits=FACTOR + product_guard(len(image)))
-        return short
-
-    def _inner_products(self, vectors: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Over the columns of all classes, so that none is special; those of a row add up to 0."""
-        whole = [torch.cat([vector, -vector.sum(dim=1, keepdim=True)], dim=1).reshape(-1) for vector in vectors]
-        products = self._computation.gram(torch.stack(whole))
-        (cut,) = self._computation.truncate(products, bits=2 * SHORT - GRAM_BITS)
-        back = cut.new_ones(len(whole))
-        back[-1] = 1 << product_guard(len(vectors[0]))  # the last one is the image
-        return cut * back * back[:, None]
+        """A share of the inner products of p_0 and q_0 [2, 2], QUOTIENT_BITS."""
+        image = self._images.train.pick(self._kept[0].values)
+        guard = product_guard(len(image))
+        (short,) = self._computation.truncate(image, bits=FACTOR + guard)
+        products = self._inner_products([self._kept[0].short, short], cut=2 * SHORT - QUOTIENT_BITS)
+        back = torch.tensor([1, 1 << guard], device=products.device)
+        return products * back * back[:, None]
 
     def recur(self, step: Blinded) -> None:
         """The next vector, from the secret 2 / B after the first, and 4 / B later."""
-        image = self._images.train.pick(self._kept[-1].values)
-        (scaled,) = self._computation.scale((image, [step]), bits=FACTOR)
-        ahead = scaled.by[0] - self._last[-1]
-        if len(self._last) > 1:
-            ahead = ahead - self._last[-1] - self._last[-2]
-        self._last = [self._last[-1], ahead]
+        ahead = self._stepped(step) - self._vectors[-1]
+        if len(self._vectors) > 1:
+            ahead = ahead - self._vectors[-1] - self._vectors[-2]
+        self._vectors.append(ahead)
+
+    def _stepped(self, step: Blinded) -> torch.Tensor:
+        """The last image at the training rows, times a step: of the size of a vector."""
+        (scaled,) = self._computation.scale((self._images.train.pick(self._kept[-1].values), [step]), bits=FACTOR)
+        return scaled.by[0]
+
+    def inner_products(self, step: Blinded) -> torch.Tensor:
+        """A share of those of p_0, ..., p_(t-1) and (4 / B) q_(t-1) [t + 1, t + 1], `told_bits`."""
+        vectors = [*self._vectors, self._stepped(step)]
+        cut = self._computation.truncate(*vectors, bits=LONG - self._bits)
+        return self._inner_products(cut, cut=LOW_BITS)
+
+    @property
+    def told_bits(self) -> int:
+        """Fraction bits of `inner_products`."""
+        return 2 * self._bits - LOW_BITS
+
+    @property
+    def _bits(self) -> int:
+        rows, columns = self._vectors[0].shape
+        return gram_bits(rows * (columns + 1))
+
+    def _inner_products(self, vectors: Sequence[torch.Tensor], *, cut: int) -> torch.Tensor:
+        """Over the columns of all classes, so that none is special; those of a row add up to 0."""
+        whole = [torch.cat([vector, -vector.sum(dim=1, keepdim=True)], dim=1).reshape(-1) for vector in vectors]
+        (products,) = self._computation.truncate(self._computation.gram(torch.stack(whole)), bits=cut)
+        return products
 
     def at_validation(self, paths: Sequence[Sequence[Blinded]]) -> list[torch.Tensor]:
-        """The validation rows' sum over s of c_s q_s, LONG, for each list of c."""
+        """The validation rows' sum over s of c_s q_s, SCORE, for each list of c."""
         return self._combine([self._images.val.pick(image.values) for image in self._kept], paths)
 
     def weights(self, path: Sequence[Blinded]) -> dict[str, torch.Tensor]:
@@ -87,15 +99,16 @@ class KrylovBasis:
         owners = list(self._kept[0].weights)
         work = [(image.weights[owner], [c]) for c, image in zip(path, self._kept, strict=True) for owner in owners]
         products = [one.by[0] for one in self._computation.scale(*work, bits=FACTOR)]
-        return {owner: _sum(products[i :: len(owners)]) for i, owner in enumerate(owners)}
+        sums = [_sum(products[i :: len(owners)]) for i in range(len(owners))]
+        return dict(zip(owners, self._computation.truncate(*sums, bits=SCORE - LONG), strict=True))
 
     def everywhere(self, path: Sequence[Blinded], weights: Blocks) -> torch.Tensor:
-        """All nodes' sum over s of c_s q_s, LONG: from the images where they have all nodes, else by the weights."""
+        """All nodes' sum over s of c_s q_s, SCORE: from the images where they have all nodes, else by the weights."""
         if self._images.complete:
             (combined,) = self._combine([image.values for image in self._kept], [path])
             return combined
         (offset,) = self._combine(self._means, [path])
-        return self._images.scores(weights) - offset
+        return (self._images.scores(weights) << (SCORE - LONG)) - offset
 
     def _combine(self, values: Sequence[torch.Tensor], paths: Sequence[Sequence[Blinded]]) -> list[torch.Tensor]:
         work = [(value, [path[s] for path in paths]) for s, value in enumerate(values)]

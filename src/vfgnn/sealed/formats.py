@@ -9,6 +9,8 @@ import math
 SHORT = 18
 FACTOR = 20
 LONG = SHORT + FACTOR
+COEFFICIENT = 30  # of what combines images: they may be large where it is small
+SCORE = SHORT + COEFFICIENT  # of what is combined
 MEAN_BITS = 16  # of 1 / L, beyond the bits of L itself
 FEATURE_BITS = 16  # of real columns: what meets them is cut by as many, and keeps more than SHORT
 
@@ -34,6 +36,14 @@ def range_guard(train_rows: int) -> int:
     What is cut here is lost to everything that follows. Up to 256 rows nothing has to be.
     """
     return max(0, math.ceil(math.log2(train_rows / 256)))
+
+
+def gram_bits(entries: int) -> int:
+    """Fraction bits of vectors before their inner products: as many as a sum over so many entries below 32 leaves room.
+
+    What the label holder solves is badly conditioned, so every bit counts. SHORT is what the graph can carry.
+    """
+    return min(26, (61 - 10 - math.ceil(math.log2(entries))) // 2)
 
 
 def product_guard(train_rows: int) -> int:

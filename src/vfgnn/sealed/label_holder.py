@@ -14,7 +14,7 @@ from vfgnn.errors import DataError
 from vfgnn.model import metrics
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.records import EpochMetrics, Outcome, Result
-from vfgnn.sealed.formats import LONG, SHORT
+from vfgnn.sealed.formats import LONG, SCORE, SHORT
 from vfgnn.sealed.holder import TRAIN, VAL, SealedHolder
 from vfgnn.sealed.program import ROW_COUNTS, ROW_ROLES, SealedMoment
 from vfgnn.sealed.ridge_path import Steps, path_words
@@ -55,11 +55,11 @@ class SealedLabelHolder(SealedHolder):
         """Centred one-hot labels, in the order of the rows' numbers."""
         y = self._labels.y[self.rows[0].numbers]
         centred = torch.nn.functional.one_hot(y, self.agreement.classes).double() - self._shares_of_classes
-        return _words(centred[:, :-1])
+        return _words(centred[:, :-1], LONG)
 
     def priors(self) -> torch.Tensor:
         """Of all classes but the last."""
-        return _words(self._shares_of_classes[:, :-1])
+        return _words(self._shares_of_classes[:, :-1], SCORE)
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
@@ -68,10 +68,9 @@ class SealedLabelHolder(SealedHolder):
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
         """The best combination for each ridge."""
-        steps = self._steps or Steps.of(
-            products, self.agreement.settings.sealed.kernel
-        )  # with a single step there was no recurrence
-        self._path = path_words(products, steps, self.agreement.settings.sealed.ridges)
+        if self._steps is None:
+            raise RuntimeError("steps() comes first")
+        self._path = path_words(products, self._steps, self.agreement.settings.sealed.ridges)
         return self._path
 
     def choose(self, predicted: torch.Tensor) -> torch.Tensor:
@@ -112,8 +111,8 @@ def _refuse_one_class(labels: Labels) -> None:
         )
 
 
-def _words(values: torch.Tensor) -> torch.Tensor:
-    return (values * 2.0**LONG).round().to(torch.int64)
+def _words(values: torch.Tensor, bits: int) -> torch.Tensor:
+    return (values * 2.0**bits).round().to(torch.int64)
 
 
 def _one_hot(classes: torch.Tensor, count: int) -> torch.Tensor:

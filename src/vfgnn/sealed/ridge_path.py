@@ -14,10 +14,10 @@ from vfgnn.errors import Overflow
 from vfgnn.model.krylov import coefficients, products_by_vectors
 from vfgnn.model.propagated_kernels import SPREAD, KernelName
 from vfgnn.model.propagation import Floats
-from vfgnn.sealed.formats import FACTOR, factor_word
+from vfgnn.sealed.formats import COEFFICIENT, FACTOR, factor_word
 
 SMALLEST, LARGEST = 2.0**-9, 2.0**13  # of the quotient: outside, words have too few digits, or too few bits
-MOST = 2.0**20  # of a coefficient
+MOST = 2.0**8  # of a coefficient
 SLACK, UNIT = 0.01, 2.0**-10  # what rounding explains: 3e-5 of inner products has been seen, and 100 and more of a wrap
 
 
@@ -55,9 +55,11 @@ class Steps:
 
 
 def path_words(products: torch.Tensor, steps: Steps, ridges: Sequence[float]) -> torch.Tensor:
-    """Coefficients [ridges, t], from the inner products of p_0, ..., p_(t-1) and q_(t-1) [t + 1, t + 1]."""
+    """Coefficients [ridges, t], from the inner products of p_0, ..., p_(t-1) and (4 / B) q_(t-1) [t + 1, t + 1]."""
     refuse_impossible(products)
-    known = products.double().numpy()
+    known = products.double().numpy().copy()
+    known[-1] *= steps.bound / 4
+    known[:, -1] *= steps.bound / 4
     refuse_asymmetric(known[:-1] @ products_by_vectors(len(known) - 1, steps.bound))
     found = [coefficients(known, steps.bound, ridge * steps.quotient, minimum="weights") for ridge in ridges]
     path = torch.tensor([list(map(float, row)) for row in found], dtype=torch.float64)
@@ -68,7 +70,7 @@ def path_words(products: torch.Tensor, steps: Steps, ridges: Sequence[float]) ->
             where="the label holder",
             hint="leave the smallest of [settings.sealed] ridges out, or lower steps",
         )
-    return (path * 2.0**FACTOR).round().to(torch.int64)
+    return (path * 2.0**COEFFICIENT).round().to(torch.int64)
 
 
 def refuse_impossible(products: torch.Tensor) -> None:

@@ -95,4 +95,4 @@ class Sizes:
     @property
     def scalars(self) -> int:
         """Inner products that the label holder learns: of p_0 and q_0, and of the whole basis."""
-        return (3 if self.steps > 1 else 0) + (self.steps + 1) * (self.steps + 2) // 2
+        return 3 + (self.steps + 1) * (self.steps + 2) // 2

@@ -17,10 +17,10 @@ import torch
 from vfgnn.messages import Kind
 from vfgnn.mpc.blinding import Blinded
 from vfgnn.rows import RowSet
-from vfgnn.sealed.basis import GRAM_BITS, KrylovBasis
+from vfgnn.sealed.basis import QUOTIENT_BITS, KrylovBasis
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.features import SharedFeatures
-from vfgnn.sealed.formats import FACTOR, SHORT, factor_word
+from vfgnn.sealed.formats import FACTOR, SCORE, SHORT, factor_word
 from vfgnn.sealed.images import FeatureImages, Images, LabelImages
 from vfgnn.sealed.kernel import DegreeFactors, HopsOnShares, SharedKernel, SmoothOnShares, degree_table
 from vfgnn.sealed.sizes import Sizes
@@ -33,19 +33,19 @@ PREDICTED_SCORES = Kind("predicted_scores", "the scores of each row that it aske
 
 
 class Leader(Protocol):
-    """What only the label holder knows, and decides. Words are LONG, factors have FACTOR bits."""
+    """What only the label holder knows, and decides, in words; formats.py has their fraction bits."""
 
     def labels(self) -> torch.Tensor:
-        """Centred labels of the training rows [training rows, C - 1]."""
+        """Centred labels of the training rows [training rows, C - 1], LONG."""
 
     def priors(self) -> torch.Tensor:
-        """The share of each class among the training rows [1, C - 1]."""
+        """The share of each class among the training rows [1, C - 1], SCORE."""
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
-        """The two factors of the recurrence, from inner products [2, 2]."""
+        """The two factors of the recurrence, FACTOR, from inner products [2, 2]."""
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
-        """Coefficients [ridges, steps], from inner products [steps + 1, steps + 1]."""
+        """Coefficients [ridges, steps], COEFFICIENT, from inner products [steps + 1, steps + 1]."""
 
     def choose(self, predicted: torch.Tensor) -> torch.Tensor:
         """The coefficients [steps] that do best, from classes of validation rows [ridges, rows]."""
@@ -99,12 +99,11 @@ class SealedTraining:
             return
         krylov, vector = self.krylov, number - self._sizes.column_blocks
         krylov.apply()
-        if vector + 1 == self._sizes.steps:
-            return
         if vector == 0:
-            told = self._products(krylov.quotient(), QUOTIENT)
+            told = self._products(krylov.quotient(), QUOTIENT, bits=QUOTIENT_BITS)
             self._steps = self._factors(None if told is None else self._deciding.steps(told), 2)
-        krylov.recur(self._steps[0 if vector == 0 else 1])
+        if vector + 1 < self._sizes.steps:
+            krylov.recur(self._steps[0 if vector == 0 else 1])
 
     def finish(self) -> None:
         """Reveals, to the label holder: inner products; classes of validation rows for every ridge, and of all rows."""
@@ -120,7 +119,8 @@ class SealedTraining:
 
     def _choose(self) -> list[Blinded]:
         """The coefficients of the ridge that does best on validation rows. Reveals: their classes for every ridge."""
-        sizes, told = self._sizes, self._products(self.krylov.inner_products(), INNER_PRODUCTS)
+        sizes, krylov = self._sizes, self.krylov
+        told = self._products(krylov.inner_products(self._steps[1]), INNER_PRODUCTS, bits=krylov.told_bits)
         ridges, steps = len(sizes.ridges), sizes.steps
         factors = self._factors(None if told is None else self._deciding.path(told), ridges * steps)
         path = [factors[r * steps : (r + 1) * steps] for r in range(ridges)]
@@ -142,9 +142,9 @@ class SealedTraining:
             raise RuntimeError("prepare() comes first")
         return self._krylov
 
-    def _products(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
+    def _products(self, share: torch.Tensor, kind: Kind, *, bits: int) -> torch.Tensor | None:
         told = self._computation.tell(share, kind)
-        return None if told is None else told.double() * 2.0**-GRAM_BITS
+        return None if told is None else told.double() * 2.0**-bits
 
     def _factors(self, words: torch.Tensor | None, count: int) -> list[Blinded]:
         """Secret scalars of the label holder."""
@@ -155,7 +155,7 @@ class SealedTraining:
         """Of all classes [rows, C], SHORT: plus the class's share of the training rows; all classes add up to 1."""
         if self._priors is None:
             raise RuntimeError("prepare() comes first")
-        (known,) = self._computation.truncate(combined + self._priors, bits=FACTOR)
+        (known,) = self._computation.truncate(combined + self._priors, bits=SCORE - SHORT)
         last = self._computation.plus_public(-known.sum(dim=1, keepdim=True), 1 << SHORT)
         return torch.cat([known, last], dim=1)
 
