@@ -94,6 +94,11 @@ class Sealed(Public):
     steps: Annotated[int, Field(ge=1, le=32)] = 4  # vectors of the Krylov space; t
     # strengths of the ridge, as multiples of the first Rayleigh quotient: validation classes choose among them
     ridges: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=16)] = (0.1, 0.3, 1.0, 3.0)
+    # what each holder makes of its own columns, by itself, before anything else (data/feature_maps.py)
+    columns: Literal["as they are", "bins"] = "as they are"  # bins: quantile bins of each column, 0 or 1
+    bins: Annotated[int, Field(ge=2, le=64)] = 12
+    own_degree: bool = False  # the number of its own neighbours as one more column, in bins
+    scaled: bool = False  # every column that comes of it less its mean, over its deviation
     degree_bits: Annotated[int, Field(ge=2, le=14)] = 8  # degrees of the union graph fit, or their edges are dropped
     columns_at_once: Whole = 64  # in the order of features: bounds the memory
     opens: Literal["classes", "scores"] = "classes"  # what the label holder learns of the rows it asks for
