@@ -17,6 +17,7 @@ from vfgnn.errors import ConfigError
 
 Gnn = Literal["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp", "own"]
 Combine = Literal["concat", "mean", "regression", "confidence", "own"]
+FeatureScaling = Literal["none", "row"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MOST = 2**40  # of anything that is counted: far beyond any federation, and no number that overflows
 Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -94,6 +95,11 @@ class Sealed(Public):
     steps: Annotated[int, Field(ge=1, le=32)] = 4  # vectors of the Krylov space; t
     # strengths of the ridge, as multiples of the first Rayleigh quotient: validation classes choose among them
     ridges: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=16)] = (0.1, 0.3, 1.0, 3.0)
+    # what each holder makes of its own columns, by itself, before anything else (data/feature_maps.py)
+    columns: Literal["as they are", "bins"] = "as they are"  # bins: quantile bins of each column, 0 or 1
+    bins: Annotated[int, Field(ge=2, le=64)] = 12
+    own_degree: bool = False  # the number of its own neighbours as one more column, in bins
+    scaled: bool = False  # every column that comes of it less its mean, over its deviation
     degree_bits: Annotated[int, Field(ge=2, le=14)] = 8  # degrees of the union graph fit, or their edges are dropped
     columns_at_once: Whole = 64  # in the order of features: bounds the memory
     opens: Literal["classes", "scores"] = "classes"  # what the label holder learns of the rows it asks for
@@ -110,6 +116,7 @@ class Settings(Public):
     protocol: Literal["split", "sealed"] = "split"  # the paper's, or the one that opens nothing but predictions
     sealed: Sealed = Sealed()
     # CG1 features
+    feature_scaling: FeatureScaling = "none"  # row: each holder divides each row of its own block by its sum
     initial_embedding: Literal["collaborative", "individual"] = "collaborative"
     joint_layer: Literal["secure", "insecure_clear"] = "secure"
     joint_layer_epochs: Count | None = None  # None: trained in every epoch, as in the paper
@@ -130,7 +137,10 @@ class Settings(Public):
     # CG2
     combine: Combine = "mean"
     confidence_degree: Whole = 8  # D: degrees from here on count as full confidence
+    row_scale: Positive = 1.0  # unit rows are flat: what the server multiplies combined rows by
     hidden_layers: Annotated[int, Field(ge=0, le=16)] = 1
+    head_scale: Positive = 1.0  # the first layer's weights after the combine begin so many times as wide
+    output_scale: Positive = 1.0  # the output layer's weights, likewise
     accept_row_leak: bool = False  # all parties know that the label holder can rebuild rows (model/leak_meter.py)
     dropout: Fraction = 0.5
     # training
@@ -236,12 +246,22 @@ class Preset:
             self._chosen = tomllib.loads((folder / f"{name}_chosen.toml").read_text())
 
     def settings(
-        self, *, dataset: str | None = None, model: str | None = None, overrides: Mapping[str, object] | None = None
+        self,
+        *,
+        dataset: str | None = None,
+        model: str | None = None,
+        overrides: Mapping[str, object] | None = None,
+        edge_split: str = "undirected",
     ) -> Settings:
-        """The preset's settings for a model (its way to combine if None), then the user's own `overrides`."""
+        """The preset's settings for a model (its way to combine if None), then the user's own `overrides`.
+
+        With `edge_split = "directed"`, what was chosen for that reading where anything was.
+        """
         overrides = overrides or {}
         combine = str(overrides.get("combine", self._settings.get("combine")))
-        chosen = self._chosen.get(dataset or "", {}).get(model or combine, {})
+        by_model = self._chosen.get(dataset or "", {})
+        chosen = by_model.get(model or combine, {})
+        chosen = by_model.get(f"{model or combine}_{edge_split}", chosen)
         values = {**self._settings, **chosen, **overrides}
         if isinstance(privacy := self._settings.get("privacy"), dict) and isinstance(
             own := overrides.get("privacy"), dict

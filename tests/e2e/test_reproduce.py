@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from vfgnn.cli.main import app
-from vfgnn.experiments import parts
+from vfgnn.experiments import arxiv, parts
 from vfgnn.experiments.baseline import Measurement, Timing
-from vfgnn.experiments.runner import Effort, Store
+from vfgnn.experiments.runner import SEARCHED_FROM, Effort, Store
+from vfgnn.settings import Settings
 
 
 @pytest.fixture
@@ -32,12 +33,53 @@ def test_all_shows_and_writes_what_was_kept(kept):
     assert result.exit_code == 0, result.output
     record = json.loads((kept / "all.json").read_text())
     assert {row["mean"] for row in record["rows"] if row["dataset"] != "arxiv"} == {0.7}
+    assert {row["edge_split"] for row in record["rows"]} == {"undirected", "directed"}
+    secure = {claim["reading"]: claim["verdict"] for claim in record["claims"] if claim["id"] == "q3-accuracy"}
+    assert secure == {"undirected": "reproduced", "directed": "reproduced"}
     assert record["total"]["trainings"] < sum(work["trainings"] for work in record["work"])
     assert len(record["timings"]) == 6 and "SecureGNN" in result.output
     assert "<!doctype html>" in (kept / "page" / "reproduction.html").read_text()
     named = (kept / "docs" / "reproduction.md").read_text()
     pictures = list((kept / "docs" / "reproduction").iterdir())
     assert pictures and all(f"reproduction/{picture.name}" in named for picture in pictures)
+
+
+def keep(store, task, *, accuracy):
+    """As the runner keeps a training: nothing of test nodes where values are chosen."""
+    result = {"val_accuracy": accuracy, "best_epoch": 3, "epochs": 9}
+    if task.seed < SEARCHED_FROM:
+        result["test_accuracy"] = accuracy
+    store.put(task, result, Effort("2026-11-16T12:00:00+00:00", "0.1.0", 2.0, 1.5))
+
+
+def test_arxiv_is_chosen_on_validation_then_taken_into_the_whole(kept):
+    """Values are those of the point with the best validation accuracy; `all` shows what was kept of it, marked."""
+    store = Store(kept / "runs")
+    last = [points[-1] for points in arxiv.POINTS.values()]
+    for task in arxiv.search_tasks():
+        trained = Settings.model_validate(json.loads(task.settings))
+        keep(store, task, accuracy=0.4 + 0.1 * ({key: getattr(trained, key) for key in last[0]} in last))
+    searched = {task: store.get(task) for task in arxiv.search_tasks()}
+    assert all(point in last for point, _ in arxiv.chosen_points(searched).values())
+    for task, [row] in arxiv.row_tasks(searched).items():
+        keep(store, task, accuracy=0.5 + 0.1 * (row.model.where == "federated"))
+    runs = ["--run-dir", str(kept / "runs"), "--json", str(kept / "arxiv.json")]
+    result = CliRunner().invoke(app, ["reproduce", "arxiv", *runs])
+    assert result.exit_code == 0, result.output
+    record = json.loads((kept / "arxiv.json").read_text())
+    assert {row["dataset"] for row in record["rows"]} == {"arxiv_text"} and len(record["rows"]) == 10
+    assert all(claim["judged_on"] == "arxiv_text" for claim in record["claims"]) and len(record["claims"]) == 9
+    assert "test" not in json.dumps(record["chosen"])
+    everything = ["reproduce", "all", "--seeds", "1", "--edge-split", "undirected", *runs]
+    assert CliRunner().invoke(app, everything).exit_code == 0
+    claims = [claim for claim in json.loads((kept / "arxiv.json").read_text())["claims"] if claim["judged_on"]]
+    assert len(claims) == 9 and all(claim["found"].startswith("judged on arxiv_text") for claim in claims)
+
+
+def test_edge_splits_are_named(kept):
+    for text in ("half", "undirected,half", ""):
+        result = CliRunner().invoke(app, ["reproduce", "compare", "--edge-split", text])
+        assert result.exit_code != 0 and "undirected, directed" in str(result.exception)
 
 
 def test_timings_are_kept(kept):

@@ -75,7 +75,7 @@ def test_scores_are_those_of_the_float_model_within_the_bound(name):
     held, labels = make()
     trained = train(held, labels, opens="scores", order="labels", **changed)
     model, leader, steps = model_of(held, labels, **changed), trained.leader, 4
-    p = [joined(trained, lambda one, s=s: one._kept[s].short) * SHORT for s in range(steps)]
+    p = [joined(trained, lambda one, s=s: one._vectors[s]) * LONG for s in range(steps)]
     q = [joined(trained, lambda one, s=s: one._kept[s].values) * LONG for s in range(steps)]
     images = [model.image(Near.exact(vector)) for vector in p]
     for image, found in zip(images, q, strict=True):

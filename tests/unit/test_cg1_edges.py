@@ -188,3 +188,17 @@ for gnn in ("sage_lstm", "sage_mean", "sage_pool", "sage_lstm"):
     command = [sys.executable, "-W", "ignore", "-c", code]
     subprocess.run(command, check=True, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_row_of_zeros_has_no_gradient():
+    """A node without features and neighbours: 0 / |0| would pass on 1e12 times what comes back to it."""
+    settings = made("appnp")
+    gnn, graph = local(settings, torch.tensor([[0, 1], [1, 0]]), nodes=3)
+    h0 = torch.tensor([[1.0] * 6, [2.0] * 6, [0.0] * 6], dtype=torch.float64, requires_grad=True)
+    rows = gnn(h0, graph.around(None))
+    (rows * torch.arange(6.0)).sum().backward()
+    assert torch.equal(rows[2], torch.zeros(6, dtype=torch.float64)) and torch.equal(
+        h0.grad[2], torch.zeros(6).double()
+    )
+    assert 0 < float(h0.grad[:2].abs().max()) < 100
+    assert torch.allclose(rows[:2].norm(dim=1), torch.ones(2, dtype=torch.float64))

@@ -36,7 +36,7 @@ def test_embedded_citeseer_is_the_planetoid_graph():
 
 
 def test_unknown_names_and_folders(tmp_path):
-    with pytest.raises(DataError, match="cora, citeseer, pubmed, arxiv"):
+    with pytest.raises(DataError, match="cora, citeseer, pubmed, arxiv, arxiv_text"):
         datasets.load("corra")
     with pytest.raises(DataError, match="no such data folder"):
         datasets.load("cora", tmp_path / "missing")
@@ -139,3 +139,52 @@ def test_arxiv_with_missing_nodes_or_columns(arxiv):
     write(arxiv / "ogbn_arxiv" / "raw" / "node-feat.csv.gz", [[1, 2, 3]])
     with pytest.raises(DataError, match="columns"):
         datasets.load("arxiv", arxiv)
+
+
+@pytest.fixture
+def texts(arxiv):
+    """Beside it features of texts, and none of OGB's."""
+    (arxiv / "ogbn_arxiv" / "raw" / "node-feat.csv.gz").unlink()
+    folder = arxiv / "ogbn_arxiv_text"
+    folder.mkdir()
+    np.savez_compressed(folder / "node_feat_int8.npz", x=np.arange(-6, 6, dtype=np.int8).reshape(6, 2))
+    return folder / "node_feat_int8.npz"
+
+
+def test_arxiv_with_features_of_texts(arxiv, texts):
+    data = datasets.load("arxiv_text", arxiv)
+    whole = torch.arange(-6.0, 6.0).reshape(6, 2)
+    assert data.x.dtype == torch.float32 and torch.allclose(data.x, whole / whole.std(correction=0))
+    assert data.y.tolist() == [0, 1, 2, 0, 1, 2] and data.edge_index.shape == (2, 6)
+    with pytest.raises(DataError, match=r"node-feat\.csv\.gz"):
+        datasets.load("arxiv", arxiv)  # they do not stand for OGB's
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.zeros((5, 2), dtype=np.int8),
+        np.zeros((6, 3), dtype=np.int8),
+        np.zeros((6, 2), dtype=np.float32),
+        np.zeros((6, 2), dtype=np.uint8),
+        np.full((6, 2), None, dtype=object),
+    ],
+)
+def test_other_text_features_are_refused(arxiv, texts, x):
+    np.savez_compressed(texts, x=x)
+    with pytest.raises(DataError, match="text features"):
+        datasets.load("arxiv_text", arxiv)
+
+
+def test_broken_or_missing_text_features_are_refused(arxiv, texts):
+    whole = texts.read_bytes()
+    for broken in (whole[:-30], whole[:40], b"", pickle.dumps(Bomb())):
+        texts.write_bytes(broken)
+        with pytest.raises(DataError, match="cannot be read"):
+            datasets.load("arxiv_text", arxiv)
+    np.savez_compressed(texts, y=np.zeros((6, 2), dtype=np.int8))
+    with pytest.raises(DataError, match="cannot be read"):
+        datasets.load("arxiv_text", arxiv)
+    texts.unlink()
+    with pytest.raises(DataError, match="missing"):
+        datasets.load("arxiv_text", arxiv)

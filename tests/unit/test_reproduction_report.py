@@ -34,13 +34,13 @@ def results(tasks):
     }
 
 
-def all_rows():
-    compare = compare_tasks(("cora", "citeseer", "pubmed"), 2, holders=2, models=COMPARE)
-    rows = compare_rows(compare, results(compare)) + open_rows("arxiv")
-    baseline, privacy = baseline_tasks(2), privacy_tasks(2)
+def all_rows(readings=("undirected",)):
+    compare = compare_tasks(("cora", "citeseer", "pubmed"), 2, holders=2, models=COMPARE, readings=readings)
+    rows = compare_rows(compare, results(compare)) + open_rows()
+    baseline, privacy = baseline_tasks(2, readings), privacy_tasks(2, readings)
     rows += baseline_rows(baseline, results(baseline)) + privacy_rows(privacy, results(privacy))
     for name in STUDIES:
-        tasks = study_tasks(name, 2)
+        tasks = study_tasks(name, 2, readings)
         rows += study_rows(tasks, results(tasks))
     return tuple(rows)
 
@@ -55,6 +55,13 @@ def reproduction():
     timings.append(Timing("arxiv", "VFGNN_M", "all", "generated", 6.25, 700_000_000))
     work = Work("compare & more", 12, 3600.0, "2026-11-16T16:01:02+00:00", "2026-11-17T17:20:00+00:00", ("1.2.3",))
     return Reproduction(2, all_rows(), tuple(timings), (work,), total=work, machine="2 cores <i>&amp;")
+
+
+@pytest.fixture(scope="module")
+def both(reproduction):
+    """Under both readings, and arXiv's on features of texts."""
+    text = [replace(row, dataset="arxiv_text", mean=0.5, std=0.01, n=2) for row in open_rows()]
+    return replace(reproduction, rows=(*all_rows(("undirected", "directed")), *text))
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +219,34 @@ def test_markup_is_made_in_two_files_only():
     """Elsewhere a text becomes markup through `tag` and `markup` alone, which escape it."""
     sources = Path(charts.__file__).parent.rglob("*.py")
     assert {path.name for path in sources if re.search(r"\bHtml\([^)]", path.read_text())} == {"html.py", "charts.py"}
+
+
+def test_both_readings_stand_side_by_side_and_both_counts_are_shown(both, tmp_path):
+    text, page = make_markdown(both, tmp_path), make_page(both)
+    told = " ".join(text.split())
+    for reading in ("undirected", "directed"):
+        claims = [claim for claim in both.claims if claim.reading == reading and not claim.judged_on]
+        marks = [claim.mark for claim in claims]
+        share = f"{marks.count(Mark.REPRODUCED)} of {len(marks) - marks.count(Mark.OPEN)}"
+        assert f"{share} claims reproduced, edges {reading}" in told
+        assert f"claims reproduced, edges {reading}" in page
+    assert "of arXiv's, on features of texts, edges undirected" in told
+    assert "| model | edges undirected | edges directed | paper |" in text
+    pictures = {path.stem for path in tmp_path.iterdir()}
+    assert pictures == {*FIGURES, "proportions_directed", "holders_directed"}
+    lines = [grid.to_markdown() for grid in grids_of(both.rows)]
+    assert all(grid in text + "\n" for grid in lines)
+    verdicts = {(claim["id"], claim["reading"]) for claim in both.to_json()["claims"]}
+    assert len(verdicts) == 2 * 57
+    assert {row["edge_split"] for row in both.to_json()["rows"]} == {"undirected", "directed"}
+    assert Reproduction.from_json(json.loads(json.dumps(both.to_json()))) == both
+
+
+def test_both_readings_can_be_read_in_80_columns(both):
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    show_tables(console, both.rows, 2)
+    console.print(summary_grid(both.claims).to_rich())
+    console.print(claims_grid(both.claims, "claims").to_rich())
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)

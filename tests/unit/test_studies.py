@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from vfgnn.experiments.privacy import INPUTS, Noise, privacy_rows, privacy_tasks
-from vfgnn.experiments.studies import GNNS, REFRESHES, STUDIES, study_rows, study_tasks
+from vfgnn.experiments.studies import GNNS, OF_THE_PAPER, REFRESHES, STUDIES, study_rows, study_tasks, trials_of
 from vfgnn.experiments.tables import TableRow
 from vfgnn.report.figures import draw_aggregators, draw_refreshes
 from vfgnn.report.reproduction.tables import grids_of, markdown_tables, show_tables
@@ -88,3 +88,36 @@ def test_privacy_rows_have_exact_totals():
     assert gaussian[4.0].epsilon_total > gaussian[4.0].theorem
     assert {row.epsilon_total for row in rows if row.table == "privacy of inputs"} == {4.0, 6.0, 8.0, 10.0}
     assert "no noise" in markdown_tables(rows)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_the_paper_prints_is_had_under_both_readings(name):
+    readings = {trial.edge_split for trial in trials_of(name, ("undirected", "directed"))}
+    assert readings == ({"undirected", "directed"} if name in OF_THE_PAPER else {"undirected"})
+    tasks = study_tasks(name, 1, ("undirected", "directed"))
+    assert all(task.edge_split == trial.edge_split for task, trials in tasks.items() for trial in trials)
+    rows = study_rows(tasks, made_up(tasks))
+    assert {row.edge_split for row in rows} == readings
+    if name in OF_THE_PAPER:
+        [grid] = grids_of(rows)
+        assert grid.headings[-3:] == ("edges undirected", "edges directed", "paper")
+        assert len(grid.rows) == len(list(STUDIES[name]())) and "-" not in {row[-3] for row in grid.rows}
+
+
+def test_more_holders_are_in_the_table_for_both_readings():
+    """5 and 8 are beyond the paper: its own rows have them under one reading, preset best under both."""
+    trials = trials_of("holders", ("undirected", "directed"))
+    found = {(trial.edge_split, trial.model, trial.holders) for trial in trials}
+    models, counts = ("VFGNN_C", "VFGNN_M", "VFGNN_R", "VFGNN_best"), (2, 3, 4, 5, 8)
+    assert found == {("undirected", model, count) for model in models for count in counts} | {
+        ("directed", model, count) for model in models for count in counts if count < 5 or model == "VFGNN_best"
+    }
+
+
+def test_the_other_reading_has_table_5_as_printed():
+    tasks = privacy_tasks(1, ("undirected", "directed"))
+    directed = [cell for cell in tasks.values() if cell.edge_split == "directed"]
+    assert {(cell.table, cell.noise) for cell in directed} == {("privacy", "Gaussian"), ("privacy", "James-Stein")}
+    assert {cell.epsilon for cell in directed} == {4.0, 8.0, 16.0, 32.0, 64.0}
+    grids = grids_of(privacy_rows(tasks, made_up(tasks)))
+    assert [grid.title.count("directed") for grid in grids] == [0, 1, 0, 0]

@@ -20,7 +20,7 @@ Json = Annotated[Path | None, typer.Option("--json", help="Also write the result
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the result to this file.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, key=value; may be repeated.")]
 Preset = Annotated[str, typer.Option(help="best or paper.")]
-Dataset = Annotated[str, typer.Option(help="cora, citeseer, pubmed or arxiv.")]
+Dataset = Annotated[str, typer.Option(help="cora, citeseer, pubmed, arxiv or arxiv_text.")]
 Holders = Annotated[int, typer.Option(help="Number of data holders.")]
 
 

@@ -1,51 +1,33 @@
 """`vfgnn reproduce`: the paper's tables, and the search that chose the presets' values."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vfgnn.cli import options
+from vfgnn.cli.reproducing import (
+    ArxivTables,
+    Datasets,
+    EdgeSplits,
+    RunDir,
+    Tables,
+    Training,
+    check_datasets,
+    check_readings,
+    everything,
+    finish,
+    measure,
+    reproduce,
+    search_missing,
+    train,
+)
 from vfgnn.errors import ConfigError
 from vfgnn.writing import write_whole
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.console import Console
-
-    from vfgnn.experiments.baseline import Timing
-    from vfgnn.experiments.parts import Part
-    from vfgnn.experiments.runner import Task, TaskResult
-    from vfgnn.experiments.tables import TableRow
-
-app = typer.Typer(help="The paper's tables, and how the presets were chosen.", no_args_is_help=True)
-
-RUNS = Path("runs/reproduce")
+BOTH = "undirected,directed"
 TIMES = "seconds per epoch, each party a process, over TLS on this machine"
-Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
-RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
-Seeds = Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)]
-Workers = Annotated[int | None, typer.Option(help="Trainings at a time. Default: one per core.", min=1)]
-
-
-@dataclass(frozen=True)
-class Training:
-    """What every reproduction can be told."""
-
-    seeds: Seeds = 5
-    run_dir: RunDir = RUNS
-    workers: Workers = None
-    data_dir: options.DataDir = None
-    json: options.Json = None
-
-
-@dataclass(frozen=True)
-class Tables(Training):
-    """And those that end in tables of rows."""
-
-    markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None
+app = typer.Typer(help="The paper's tables, and how the presets were chosen.", no_args_is_help=True)
 
 
 @app.command()
@@ -55,21 +37,23 @@ def compare(
     datasets: Datasets = "cora,citeseer,pubmed",
     holders: options.Holders = 2,
     models: Annotated[str | None, typer.Option(help="Only these rows, comma-separated.")] = None,
+    edge_split: EdgeSplits = "undirected",
     figure: options.Figure = None,
 ) -> None:
     """Table 2: each holder alone, the federation three ways and at its best, everything pooled.
 
-    Example: `vfgnn reproduce compare --datasets cora,citeseer,pubmed --seeds 5 --json compare.json`
+    Example: `vfgnn reproduce compare --datasets cora,citeseer --seeds 5 --edge-split undirected,directed`
     """
     from vfgnn.experiments import parts
     from vfgnn.experiments.tables import models_named
 
-    names = _check_datasets(datasets)
+    names = check_datasets(datasets)
     wanted = models_named(None if models is None else options.parse_list(models))
     if not wanted:
         raise ConfigError("no such row", expected=", ".join(m.name for m in models_named(None)), got=str(models))
-    part = parts.compare(shared.seeds, datasets=names, holders=holders, models=wanted)
-    rows = _reproduce(part, shared)
+    readings = check_readings(edge_split)
+    part = parts.compare(shared.seeds, datasets=names, holders=holders, models=wanted, readings=readings)
+    rows = reproduce(part, shared)
     if figure is not None:
         from vfgnn.report.figures import compare_figure
 
@@ -78,14 +62,14 @@ def compare(
 
 @app.command()
 @options.with_shared(Tables)
-def privacy(shared: Tables, figure: options.Figure = None) -> None:
+def privacy(shared: Tables, edge_split: EdgeSplits = "undirected", figure: options.Figure = None) -> None:
     """Table 5: noise on published rows, with what it comes to over a whole run; then noise on the inputs, once.
 
     Example: `vfgnn reproduce privacy --seeds 5 --json privacy.json --figure privacy.png`
     """
     from vfgnn.experiments import parts
 
-    rows = _reproduce(parts.noised(shared.seeds), shared)
+    rows = reproduce(parts.noised(shared.seeds, check_readings(edge_split)), shared)
     if figure is not None:
         from vfgnn.report.figures import privacy_figure
 
@@ -94,7 +78,7 @@ def privacy(shared: Tables, figure: options.Figure = None) -> None:
 
 @app.command()
 @options.with_shared(Training)
-def baseline(shared: Training) -> None:
+def baseline(shared: Training, edge_split: EdgeSplits = "undirected") -> None:
     """Q3: VFGNN against SecureGNN on PubMed, accuracy and seconds per epoch over TLS; what an epoch of arXiv costs.
 
     Example: `vfgnn reproduce baseline --seeds 5 --json baseline.json`
@@ -106,9 +90,9 @@ def baseline(shared: Training) -> None:
     from vfgnn.experiments import parts
     from vfgnn.report.reproduction.tables import show_tables, timings_grid
 
-    console, part = Console(), parts.against_secure_gnn(shared.seeds)
-    rows = part.rows(_train(console, part.notes, shared))
-    timings = _measure(console, shared)
+    console, part = Console(), parts.against_secure_gnn(shared.seeds, check_readings(edge_split))
+    rows = part.rows(train(console, part.notes, shared))
+    timings = measure(console, shared)
     show_tables(console, rows, shared.seeds)
     console.print(timings_grid(timings, TIMES).to_rich())
     content = {"rows": [row.to_json() for row in rows], "timings": [asdict(timing) for timing in timings]}
@@ -119,6 +103,7 @@ def baseline(shared: Training) -> None:
 @options.with_shared(Training)
 def all_parts(
     shared: Training,
+    edge_split: EdgeSplits = BOTH,
     report: Annotated[Path | None, typer.Option(help="Also make a page of it, HTML.")] = None,
     docs: Annotated[
         Path | None, typer.Option(help="Also write it as Markdown, with figures in a folder beside.")
@@ -126,28 +111,17 @@ def all_parts(
 ) -> None:
     """Every table and claim of the paper, beside its figures. What was trained before is not trained again.
 
+    arXiv's rows are taken from what `vfgnn reproduce arxiv` has kept in the same --run-dir.
+
     Example: `vfgnn reproduce all --seeds 5 --json all.json --report reproduction.html`
     """
     from rich.console import Console
 
-    from vfgnn.experiments import parts
-    from vfgnn.experiments.reproduction import Reproduction, machine, work_of
-    from vfgnn.experiments.runner import Store
-    from vfgnn.experiments.tables import open_rows
     from vfgnn.report.reproduction.page import make_markdown, make_page
     from vfgnn.report.reproduction.tables import show_tables, summary_grid, timings_grid
 
-    console, whole, store = Console(), parts.everything(shared.seeds), Store(shared.run_dir)
-    notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
-    results = _train(console, notes, shared)
-    found = Reproduction(
-        seeds=shared.seeds,
-        rows=(*(row for part in whole for row in part.rows(results)), *open_rows("arxiv")),
-        timings=tuple(_measure(console, shared)),
-        work=tuple(work_of(part.name, part.notes, store) for part in whole),
-        total=work_of("in all, each once", notes, store),
-        machine=machine(),
-    )
+    console = Console()
+    found = everything(console, shared, check_readings(edge_split))
     show_tables(console, found.rows, shared.seeds)
     console.print(timings_grid(found.timings, TIMES).to_rich())
     console.print(summary_grid(found.claims).to_rich())
@@ -156,6 +130,25 @@ def all_parts(
         write_whole(report, make_page(found), for_others=True)
     if docs is not None:
         write_whole(docs, make_markdown(found, docs.with_suffix("")), for_others=True)
+
+
+@app.command()
+@options.with_shared(ArxivTables)
+def arxiv(shared: ArxivTables) -> None:
+    """The paper's arXiv column on features made from texts: values chosen on validation nodes, then all rows.
+
+    Example: `vfgnn reproduce arxiv --seeds 2 --json arxiv.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments import arxiv as on_texts
+    from vfgnn.experiments.tables import compare_rows
+
+    console = Console()
+    searched = train(console, on_texts.search_tasks(), shared)
+    tasks = on_texts.row_tasks(searched, shared.seeds)
+    rows = compare_rows(tasks, train(console, {task: one.model.name for task, [one] in tasks.items()}, shared))
+    finish(console, rows, shared, chosen=on_texts.told(searched))
 
 
 @app.command("new-nodes")
@@ -167,69 +160,30 @@ def new_nodes(shared: Tables) -> None:
     """
     from vfgnn.experiments import parts
 
-    _reproduce(parts.with_new_nodes(shared.seeds), shared)
+    reproduce(parts.with_new_nodes(shared.seeds), shared)
 
 
-def _train(console: "Console", notes: "Mapping[Task, str]", shared: Training) -> "dict[Task, TaskResult]":
-    """All trainings with a progress bar; `notes` tells what each one is."""
-    from vfgnn.experiments.runner import Store, run_all
-    from vfgnn.report.console import progress
-
-    with progress(console) as display:
-        line = display.add_task("trainings", total=len(notes), note="")
-        return run_all(
-            list(notes),
-            Store(shared.run_dir),
-            data_dir=shared.data_dir,
-            workers=shared.workers,
-            on_done=lambda task, _: display.update(line, advance=1, note=notes[task]),
-        )
-
-
-def _measure(console: "Console", shared: Training) -> "list[Timing]":
-    """Seconds per epoch, one measurement after another, with a progress bar."""
-    from vfgnn.experiments.baseline import measure_all, measurements
-    from vfgnn.report.console import progress
-
-    with progress(console) as display:
-        line = display.add_task("times", total=len(list(measurements())), note="")
-        return measure_all(
-            shared.run_dir,
-            shared.data_dir,
-            on_done=lambda one: display.update(line, advance=1, note=f"{one.dataset} {one.model}"),
-        )
-
-
-def _reproduce(part: "Part", shared: Tables) -> "list[TableRow]":
-    """One part: train what is missing, show, write."""
-    from rich.console import Console
-
-    from vfgnn.report.reproduction.tables import markdown_tables, show_tables
-
-    console = Console()
-    rows = part.rows(_train(console, part.notes, shared))
-    show_tables(console, rows, shared.seeds)
-    options.write_json(shared.json, {"rows": [row.to_json() for row in rows]})
-    if shared.markdown is not None:
-        write_whole(shared.markdown, markdown_tables(rows), for_others=True)
-    return rows
-
-
-def _add_study(name: str, about: str) -> None:
-    """A command for one study; all of them take the same options."""
+def _add_study(name: str, about: str, *, printed: bool = False) -> None:
+    """A command for one study; those that the paper prints can be had under both readings."""
 
     @options.with_shared(Tables)
     def study(shared: Tables) -> None:
         from vfgnn.experiments import parts
 
-        _reproduce(parts.study(name, shared.seeds), shared)
+        reproduce(parts.study(name, shared.seeds), shared)
+
+    @options.with_shared(Tables)
+    def printed_study(shared: Tables, edge_split: EdgeSplits = "undirected") -> None:
+        from vfgnn.experiments import parts
+
+        reproduce(parts.study(name, shared.seeds, check_readings(edge_split)), shared)
 
     example = f"`vfgnn reproduce {name} --seeds 5 --json {name}.json`"
-    app.command(name, help=f"{about}\n\nExample: {example}")(study)
+    app.command(name, help=f"{about}\n\nExample: {example}")(printed_study if printed else study)
 
 
-_add_study("proportions", "Table 3 (Q4): uneven shares of columns and edges, Cora.")
-_add_study("holders", "Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.")
+_add_study("proportions", "Table 3 (Q4): uneven shares of columns and edges, Cora.", printed=True)
+_add_study("holders", "Table 4 (Q5): 2, 3 and 4 holders, and 5 and 8, Cora.", printed=True)
 _add_study("aggregators", "Mean, LSTM, Pooling, GCN, GAT and APPNP side by side (LSTM on Cora only).")
 _add_study("modes", "Individual against collaborative, and fewer refreshes of the joint layer.")
 _add_study("sensitivity", "Width d and depth K of the paper's model, Cora.")
@@ -239,60 +193,46 @@ _add_study("sensitivity", "Width d and depth K of the paper's model, Cora.")
 def search(
     preset: options.Preset = "paper",
     datasets: Datasets = "cora,citeseer,pubmed",
-    points: Annotated[int, typer.Option(help="Random points of the grid per model.", min=1)] = 12,
-    seeds: Annotated[int, typer.Option(help="Partitions that each point is judged on.", min=1, max=3)] = 1,
-    models: Annotated[str | None, typer.Option(help="Only these, e.g. VFGNN_best,pooled.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the choice to this file.")] = None,
+    points: Annotated[int, typer.Option(help="Random points of the grid for each row.", min=1)] = 200,
+    readings: Annotated[str, typer.Option(help="How edges are split.")] = "undirected,directed",
+    device: Annotated[str, typer.Option(help="cpu or cuda: all points of one shape are one computation.")] = "cpu",
+    prepare_only: Annotated[bool, typer.Option(help="Write the jobs and the data, and train elsewhere.")] = False,
+    judged_only: Annotated[bool, typer.Option(help="Choose among what RUN_DIR has, and train nothing.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the choice to this file, which keeps its tables of other data sets.")
+    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Write all validation figures to this file.")] = None,
     run_dir: RunDir = Path("runs/search"),
-    workers: Workers = None,
     data_dir: options.DataDir = None,
 ) -> None:
-    """Choose a preset's values on validation nodes.
+    """Choose a preset's values on validation nodes; what RUN_DIR has is not trained again.
 
-    Example: `vfgnn reproduce search --preset paper --points 12 --out src/vfgnn/presets/paper_chosen.toml`
+    Another machine needs Python, numpy and torch alone: `python -m vfgnn.experiments.batched.main --help`.
+
+    Example: `vfgnn reproduce search --device cuda --out src/vfgnn/presets/paper_chosen.toml`
     """
     from rich.console import Console
 
+    from vfgnn.experiments import choice
     from vfgnn.experiments import search as searching
-    from vfgnn.experiments.runner import Store
-    from vfgnn.report.console import progress
 
-    if preset not in searching.GRIDS:
-        raise ConfigError("no grid for this preset", expected=" or ".join(searching.GRIDS), got=preset)
-    names = _check_datasets(datasets)
-    known = [model.name for model in searching.MODELS[preset]]
-    wanted = known if models is None else options.parse_list(models)
-    if not wanted or set(wanted) - set(known):
-        raise ConfigError("no such model to search for", expected=", ".join(known), got=str(models))
+    if preset not in searching.MODELS:
+        raise ConfigError("no grid for this preset", expected=" or ".join(searching.MODELS), got=preset)
+    wanted = searching.Wanted(preset, tuple(check_datasets(datasets)), tuple(check_readings(readings)), points)
     console = Console()
-    with progress(console) as display:
-        line = display.add_task("trainings", total=None, note="")
-        chosen = searching.search(
-            preset,
-            names,
-            Store(run_dir),
-            count=points,
-            seeds=seeds,
-            models=wanted,
-            data_dir=data_dir,
-            workers=workers,
-            on_start=lambda total: display.update(line, total=total),
-            on_done=lambda task, _: display.update(line, advance=1, note=f"{task.dataset} {task.where}"),
-        )
-    command = f"vfgnn reproduce search --preset {preset} --datasets {datasets} --points {points} --seeds {seeds}"
-    command += "" if models is None else f" --models {models}"
-    text = searching.to_toml(chosen, command)
+    if not judged_only:
+        jobs = searching.prepare(run_dir, wanted, data_dir)
+        if prepare_only:
+            console.print(f"{len(jobs)} trainings in {run_dir / searching.jobs_name(preset)}", highlight=False)
+            return
+        search_missing(console, wanted, run_dir, device)
+    command = f"vfgnn reproduce search --preset {preset} --datasets {datasets} --points {points} --readings {readings}"
+    chosen = choice.chosen_of(wanted, run_dir)
     if out is None:
-        console.print(text, markup=False, highlight=False)
+        console.print(choice.to_toml(chosen, command), markup=False, highlight=False)
     else:
-        write_whole(out, text, for_others=True)
-
-
-def _check_datasets(text: str) -> list[str]:
-    from vfgnn.data.datasets import NAMES
-
-    names = options.parse_list(text)
-    unknown = [name for name in names if name not in NAMES]
-    if unknown or not names:
-        raise ConfigError("unknown dataset", expected=f"some of {', '.join(NAMES)}", got=", ".join(unknown) or "none")
-    return names
+        before = out.read_text() if out.is_file() else ""
+        kept = choice.tables_of_others(before, wanted.datasets)
+        write_whole(out, choice.to_toml(chosen, command, kept), for_others=True)
+    if record is not None:
+        write_whole(record, choice.to_record(wanted, run_dir, command), for_others=True)

@@ -2,12 +2,15 @@
 
 Looked for in this order: `--data-dir` or VFGNN_DATA, the cache, the copy of CiteSeer inside the package, PyG's own
 download. Nothing is ever written beside what was found. The Planetoid files are pickles, the only ones that are ever
-read, and only after their SHA-256 is the one in `checksums.sha256`.
+read, and only after their SHA-256 is the one in `checksums.sha256`. `arxiv_text` is arXiv's graph with features made
+from texts, in the folders of `arxiv` and beside it.
 """
 
 import hashlib
 import os
 import tempfile
+import zipfile
+import zlib
 from importlib import resources
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from vfgnn.errors import DataError
 from vfgnn.writing import flush
 
 PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
-NAMES = (*PLANETOID, "arxiv")
+NAMES = (*PLANETOID, "arxiv", "arxiv_text")
 ARXIV_NODES, ARXIV_FEATURES, ARXIV_CLASSES = 169_343, 128, 40
 
 
@@ -44,8 +47,8 @@ def load(name: str, data_dir: Path | None = None, *, generated_features: bool = 
     if data_dir is not None and not data_dir.is_dir():
         raise DataError("no such data folder", expected="a folder with planetoid/ or ogbn_arxiv/", got=str(data_dir))
     roots = [root for root in (data_dir, cache_dir()) if root is not None]
-    if name == "arxiv":
-        return _load_arxiv(roots, generated_features=generated_features)
+    if name.startswith("arxiv"):
+        return _load_arxiv(roots, text=name == "arxiv_text", generated=generated_features)
     return _load_planetoid(name, roots)
 
 
@@ -126,7 +129,7 @@ def _load_embedded_citeseer() -> Data:
     return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(both), y=torch.from_numpy(y), **masks)
 
 
-def _load_arxiv(roots: list[Path], *, generated_features: bool = False) -> Data:
+def _load_arxiv(roots: list[Path], *, text: bool, generated: bool) -> Data:
     folders = [root / "ogbn_arxiv" for root in roots if (root / "ogbn_arxiv" / "raw").is_dir()]
     if not folders:
         raise DataError(
@@ -136,18 +139,12 @@ def _load_arxiv(roots: list[Path], *, generated_features: bool = False) -> Data:
             hint="unpack OGB's arxiv.zip there, or name the folder with --data-dir or VFGNN_DATA",
         )
     folder = folders[0]
-    features = folder / "raw" / "node-feat.csv.gz"
-    if not generated_features and not features.is_file():
-        raise DataError(
-            "arxiv's feature file is missing",
-            expected=f"{ARXIV_NODES} rows of {ARXIV_FEATURES} numbers",
-            where=str(features),
-            hint="copy node-feat.csv.gz from OGB's arxiv.zip into that folder",
-        )
-    if generated_features:
+    if generated:
         x = np.random.default_rng(0).standard_normal((ARXIV_NODES, ARXIV_FEATURES), dtype=np.float32)
+    elif text:
+        x = _read_text_features(folder.parent / "ogbn_arxiv_text" / "node_feat_int8.npz")
     else:
-        x = _read_csv(features, columns=ARXIV_FEATURES).astype(np.float32)
+        x = _read_ogb_features(folder / "raw" / "node-feat.csv.gz")
     y = _read_csv(folder / "raw" / "node-label.csv.gz", columns=1).astype(np.int64)[:, 0]
     edges = _read_csv(folder / "raw" / "edge.csv.gz", columns=2).astype(np.int64).T
     if len(x) != ARXIV_NODES or len(y) != ARXIV_NODES:
@@ -159,6 +156,37 @@ def _load_arxiv(roots: list[Path], *, generated_features: bool = False) -> Data:
         mask[torch.from_numpy(_read_csv(folder / "split" / "time" / f"{file}.csv.gz", columns=1)[:, 0]).long()] = True
         data[f"{part}_mask"] = mask
     return data
+
+
+def _read_ogb_features(path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise DataError(
+            "arxiv's feature file is missing",
+            expected=f"{ARXIV_NODES} rows of {ARXIV_FEATURES} numbers",
+            where=str(path),
+            hint="copy node-feat.csv.gz from OGB's arxiv.zip into that folder",
+        )
+    return _read_csv(path, columns=ARXIV_FEATURES).astype(np.float32)
+
+
+def _read_text_features(path: Path) -> np.ndarray:
+    """Of texts: one byte each, all divided by their common deviation, so that directions keep their weights.
+
+    No pickle is read. An int8 is finite: type and shape are all there is to check.
+    """
+    expected = f"key x, int8 [{ARXIV_NODES}, {ARXIV_FEATURES}]"
+    if not path.is_file():
+        raise DataError("arxiv's text features are missing", expected=expected, where=str(path))
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            x = arrays["x"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError("arxiv's text features cannot be read", expected=expected, where=str(path)) from error
+    if x.dtype != np.int8 or x.shape != (ARXIV_NODES, ARXIV_FEATURES):
+        got = f"{x.dtype} {list(x.shape)}"
+        raise DataError("arxiv's text features have another form", expected=expected, got=got, where=str(path))
+    scaled: np.ndarray = x.astype(np.float32) / max(float(x.std()), 1.0)
+    return scaled
 
 
 def _read_csv(path: Path, *, columns: int) -> np.ndarray:

@@ -22,6 +22,7 @@ import torch
 
 from vfgnn.data.holdings import Holding
 from vfgnn.errors import ConfigError, DataError
+from vfgnn.settings import Sealed
 
 MapName = Literal["none", "bins"]
 BINS = 12
@@ -103,6 +104,15 @@ class FeatureMap:
 
     def __repr__(self) -> str:
         return f"FeatureMap(inputs={self.inputs}, degree={self.degree}, columns={len(self.columns)})"
+
+
+def mapped(holding: Holding, chosen: Sealed) -> Holding:
+    """The holding with the columns that the settings ask for; its own rows alone are looked at."""
+    if chosen.columns == "as they are" and not chosen.own_degree and not chosen.scaled:
+        return holding
+    name: MapName = "bins" if chosen.columns == "bins" else "none"
+    fitted = fit_map(holding, name=name, bins=chosen.bins, degree=chosen.own_degree, scaled=chosen.scaled)
+    return replace(holding, x=fitted.apply(holding))
 
 
 def fit_map(

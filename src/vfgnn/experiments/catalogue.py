@@ -3,12 +3,19 @@
 Figures are the paper's own (Table 2, accuracy on test nodes).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from vfgnn.data.partition import EdgeSplit
+from vfgnn.settings import Preset, Settings
 
 BEST = "VFGNN_best"
 """The federation with preset `best`: ours, beside the paper's three."""
 Where = Literal["federated", "isolated", "pooled", "secure_gnn", "transductive", "inductive"]
+READINGS: tuple[EdgeSplit, ...] = ("undirected", "directed")
+"""Of "the proportion of edges": each edge at exactly one holder, or each direction of it dealt by itself."""
+ARXIV, ARXIV_TEXT = "arxiv", "arxiv_text"
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,13 @@ class Model:
     def tuned_as(self) -> str:
         """The name under which a search chose settings for it."""
         return self.combine if self.where == "federated" and self.combine is not None else self.where
+
+
+def settings_for(
+    preset: str, *, dataset: str, model: str, edge_split: EdgeSplit, overrides: Mapping[str, object] | None = None
+) -> Settings:
+    """A preset's values for one row under one reading."""
+    return Preset(preset).settings(dataset=dataset, model=model, overrides=overrides, edge_split=edge_split)
 
 
 COMPARE = (
@@ -79,3 +93,8 @@ PAPER_TABLE_2 = {
         "GraphSAGE_A+B": 0.529,
     },
 }
+
+
+def printed_for(dataset: str) -> Mapping[str, float]:
+    """The paper's figures for a data set; arXiv's also stand beside rows that were trained on other features."""
+    return PAPER_TABLE_2[ARXIV if dataset == ARXIV_TEXT else dataset]

@@ -2,17 +2,20 @@
 
 An ordering is reproduced if the means are ordered so; where a difference is smaller than its standard error, the
 finding says it. A claim whose rows are open or missing is neither reproduced nor refuted, and stays in the list.
-Beside the paper's own rows, Q1, Q2, Q4 and Q5 are checked of preset `best` too.
+Beside the paper's own rows, Q1, Q2, Q4 and Q5 are checked of preset `best` too. All are checked under one reading of
+how edges are split, then under the other: no reading is chosen claim by claim.
 """
 
-import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+from vfgnn.data.partition import EdgeSplit
 from vfgnn.experiments.baseline import DATASET, PAPER_ACCURACY, PAPER_SECONDS, PUBLISH, Timing
-from vfgnn.experiments.catalogue import BEST, COMPARE, PAPER_TABLE_2, Model, Where
+from vfgnn.experiments.catalogue import BEST, COMPARE, PAPER_TABLE_2, READINGS, Model, Where
+from vfgnn.experiments.findings import Finding, Rows, judged_on, ordered
 from vfgnn.experiments.privacy import PAPER_TABLE_5, PRINTED, Noise
 from vfgnn.experiments.studies import COMBINES, PAPER_TABLE_3, PAPER_TABLE_4
 from vfgnn.experiments.tables import Mark, TableRow, show_proportion
@@ -26,16 +29,14 @@ QUESTIONS: dict[Question, str] = {
     "Q5": "accuracy falls with the number of holders",
     "Q6": "James-Stein is better than Gaussian; accuracy grows with epsilon",
 }
-NAMES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "arxiv": "arXiv"}
+CLAIMED = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "arxiv": "arXiv"}
+NAMES = CLAIMED | {"arxiv_text": "arXiv, features of texts"}
 NEAR = 0.01
 """Near joint: no further below it than the paper's own row of the same data set, and this."""
 SECURE_NEAR = 0.03
 """SecureGNN trains: no further below VFGNN than this."""
-OPEN = "open: features not available"
+PRINTED_TABLES = ("compare", "baseline", "proportions", "holders", "privacy")
 FEDERATED = tuple(model for model in COMPARE if model.where == "federated")
-
-Named = tuple[str, TableRow | None]  # what a finding calls a row, and the row if there is one
-Finding = tuple[str, bool | None]  # our numbers, and whether they are ordered as claimed; None: open, or missing
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ class Claim:
     found: str  # our numbers
     reproduced: bool | None  # None: the rows that it needs are open, or missing
     of_best: bool = False  # whether it is about preset `best`, not about a row that the paper has
+    judged_on: str | None = None  # another data set than the one that it is about
+    reading: EdgeSplit = "undirected"
+
+    @property
+    def id(self) -> str:
+        """For programs: the same in every record, under every reading."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
     @property
     def name(self) -> str:
@@ -61,35 +69,19 @@ class Claim:
 
     def to_json(self) -> dict[str, object]:
         """With its name in full, for people, and the parts of the name that programs ask for."""
+        verdict = {"id": self.id, "reading": self.reading, "verdict": self.mark.value, "judged_on": self.judged_on}
         found = {"says": self.says, "found": self.found, "reproduced": self.reproduced}
-        return {"name": self.name, **found, "question": self.question, "of_best": self.of_best}
+        return {**verdict, "name": self.name, **found, "question": self.question, "of_best": self.of_best}
 
 
 def _list(printed: Iterable[float]) -> str:
     return ", ".join(f"{accuracy:.3f}" for accuracy in printed)
 
 
-class Rows:
-    """Rows by what tells them apart in their table."""
-
-    def __init__(self, rows: Sequence[TableRow]) -> None:
-        self._rows = {(row.table, row.dataset, row.model, _detail(row)): row for row in rows}
-
-    def get(self, table: str, model: str, detail: object = None, *, dataset: str = "cora", name: str = "") -> Named:
-        """One of them, if it is there."""
-        return name or model, self._rows.get((table, dataset, model, detail))
-
-
-def _detail(row: TableRow) -> object:
-    of_table: dict[str, object] = {"proportions": row.proportion, "privacy": row.epsilon}
-    of_table |= {"compare": row.holders, "holders": row.holders}
-    return of_table.get(row.table)
-
-
-def check_claims(rows: Sequence[TableRow], timings: Sequence[Timing]) -> list[Claim]:
-    """All of them, each with our numbers."""
-    known = Rows(rows)
-    return [
+def check_claims(rows: Sequence[TableRow], timings: Sequence[Timing], reading: EdgeSplit = READINGS[0]) -> list[Claim]:
+    """All of them under one reading, each with our numbers. Times do not depend on the reading."""
+    known = Rows(rows, reading)
+    claims = [
         *_above_isolated(known),
         *_near_joint(known),
         *_secure(known),
@@ -98,38 +90,13 @@ def check_claims(rows: Sequence[TableRow], timings: Sequence[Timing]) -> list[Cl
         *_holders(known),
         *_privacy(known),
     ]
+    return [replace(claim, reading=reading) for claim in claims]
 
 
-def _ordered(pairs: Sequence[tuple[Named, Named]], least: float | None = None) -> Finding:
-    """Whether the first of each pair is above its second; with `least`, above or no further below it than that."""
-    named = dict(one for pair in pairs for one in pair)
-    missing = [label for label, row in named.items() if row is None]
-    if missing:
-        return f"missing: no row for {', '.join(missing)}", None
-    rows = {label: row for label, row in named.items() if row is not None}
-    means = {label: row.mean for label, row in rows.items() if row.mean is not None}
-    if len(means) < len(rows):
-        return OPEN, None
-    gaps = {(high, low): means[high] - means[low] for (high, _), (low, _) in pairs}
-    numbers = ", ".join(f"{label} {row.shown}" for label, row in rows.items())
-    noise = _noise([(gap, rows[high], rows[low]) for (high, low), gap in gaps.items()], least or 0.0)
-    smallest = f"{'smallest ' if len(gaps) > 1 else ''}difference {min(gaps.values()):+.3f}"
-    held = min(gaps.values()) > 0 if least is None else min(gaps.values()) >= least - 1e-9
-    return f"{numbers}; {smallest}{noise}", held
-
-
-def _noise(gaps: Sequence[tuple[float, TableRow, TableRow]], limit: float) -> str:
-    """Whether a difference is closer to what decides than its standard error, seeds taken as independent."""
-    if any(row.n < 2 for _, *pair in gaps for row in pair):
-        return " (one seed: no standard error)"
-    within = sum(
-        abs(gap - limit) < math.sqrt((high.std or 0.0) ** 2 / high.n + (low.std or 0.0) ** 2 / low.n)
-        for gap, high, low in gaps
-    )
-    if not within:
-        return ""
-    count = "" if len(gaps) == 1 else f"{within} of {len(gaps)} "
-    return f" ({count}within one standard error{' of the limit' if limit else ''})"
+def readings_of(rows: Iterable[TableRow]) -> list[EdgeSplit]:
+    """Those that rows of the paper's tables were trained under; the first if there are none."""
+    found = {row.edge_split for row in rows if row.table in PRINTED_TABLES}
+    return [reading for reading in READINGS if reading in found] or [READINGS[0]]
 
 
 def _same_preset(model: Model, where: Where) -> list[str]:
@@ -138,38 +105,41 @@ def _same_preset(model: Model, where: Where) -> list[str]:
 
 
 def _above_isolated(rows: Rows) -> Iterator[Claim]:
-    for dataset in NAMES:
-        printed = PAPER_TABLE_2[dataset]
+    for dataset in CLAIMED:
+        printed, judging = PAPER_TABLE_2[dataset], rows.judging(dataset)
         for model in FEDERATED:
             alone = _same_preset(model, "isolated")
-            mine = rows.get("compare", model.name, 2, dataset=dataset)
+            mine = rows.get("compare", model.name, 2, dataset=judging)
             of_best = model.name == BEST
             if of_best:
                 by = "the same model, one holder's data"
             else:
                 by = f"paper: by {printed[model.name] - max(printed[one] for one in alone):.3f} or more"
+            finding = ordered([(mine, rows.get("compare", one, 2, dataset=judging)) for one in alone])
             yield Claim(
                 "Q1",
-                f"{NAMES[dataset]}, {model.name}",
+                f"{CLAIMED[dataset]}, {model.name}",
                 f"above {' and '.join(alone)} ({by})",
-                *_ordered([(mine, rows.get("compare", one, 2, dataset=dataset)) for one in alone]),
+                *judged_on(judging, dataset, finding),
                 of_best=of_best,
+                judged_on=judging if judging != dataset else None,
             )
 
 
 def _near_joint(rows: Rows) -> Iterator[Claim]:
-    for dataset in NAMES:
-        printed = PAPER_TABLE_2[dataset]
+    for dataset in CLAIMED:
+        printed, judging = PAPER_TABLE_2[dataset], rows.judging(dataset)
         for model in FEDERATED:
             [joint] = _same_preset(model, "pooled")
             gap = printed["GraphSAGE_A+B"] - printed[model.name]
-            mine, pooled = (rows.get("compare", name, 2, dataset=dataset) for name in (model.name, joint))
+            mine, pooled = (rows.get("compare", name, 2, dataset=judging) for name in (model.name, joint))
             yield Claim(
                 "Q2",
-                f"{NAMES[dataset]}, {model.name}",
+                f"{CLAIMED[dataset]}, {model.name}",
                 f"near {joint}: at most {gap + NEAR:.3f} below it (the paper's gap {gap:.3f} plus {NEAR})",
-                *_ordered([(mine, pooled)], least=-(gap + NEAR)),
+                *judged_on(judging, dataset, ordered([(mine, pooled)], least=-(gap + NEAR))),
                 of_best=model.name == BEST,
+                judged_on=judging if judging != dataset else None,
             )
 
 
@@ -177,9 +147,9 @@ def _secure(rows: Rows) -> Iterator[Claim]:
     ours, secure = (rows.get("baseline", model, dataset=DATASET) for model in PAPER_ACCURACY)
     printed = " against ".join(f"{accuracy:.3f}" for accuracy in PAPER_ACCURACY.values())
     says = f"VFGNN_M at least as accurate as SecureGNN (paper: {printed})"
-    yield Claim("Q3", "accuracy", says, *_ordered([(ours, secure)], least=0.0))
+    yield Claim("Q3", "accuracy", says, *ordered([(ours, secure)], least=0.0))
     says = f"SecureGNN at most {SECURE_NEAR} below VFGNN_M, the same network"
-    yield Claim("Q3", "SecureGNN trains", says, *_ordered([(secure, ours)], least=-SECURE_NEAR))
+    yield Claim("Q3", "SecureGNN trains", says, *ordered([(secure, ours)], least=-SECURE_NEAR))
 
 
 def _faster(timings: Sequence[Timing]) -> Iterator[Claim]:
@@ -205,26 +175,31 @@ def _proportions(rows: Rows) -> Iterator[Claim]:
             "Q4",
             f"uneven, {show_proportion(proportion)}",
             f"VFGNN_R the best of the three, or level with it (paper: C, M, R {_list(shares.values())})",
-            *_ordered([(regression, concat), (regression, mean)], least=0.0),
+            *ordered([(regression, concat), (regression, mean)], least=0.0),
         )
-    for dataset in NAMES:
-        printed = PAPER_TABLE_2[dataset]
-        concat, mean, regression = (rows.get("compare", model, 2, dataset=dataset) for model in COMBINES)
-        accuracies = {model: printed[model] for model in COMBINES}
-        if max(accuracies.values()) == printed["VFGNN_M"]:  # not on PubMed, in the paper's own table
-            yield Claim(
-                "Q4",
-                f"even, {NAMES[dataset]}",
-                f"VFGNN_M the best of the three (paper: C, M, R {_list(accuracies.values())})",
-                *_ordered([(mean, concat), (mean, regression)]),
-            )
+    yield from _even(rows)
     for model in (*COMBINES, BEST):
         steps = [rows.get("proportions", model, one, name=show_proportion(one)) for one in PAPER_TABLE_3]
         says = "tends to fall from 9:1 to 7:3: is higher at 9:1"
         if model != BEST:
             says += f" (paper: {_list(shares[model] for shares in PAPER_TABLE_3.values())})"
-        finding = _ordered([(steps[0], steps[-1])])
+        finding = ordered([(steps[0], steps[-1])])
         yield Claim("Q4", f"over shares, {model}", says, *finding, of_best=model == BEST)
+
+
+def _even(rows: Rows) -> Iterator[Claim]:
+    for dataset in CLAIMED:
+        printed, judging = PAPER_TABLE_2[dataset], rows.judging(dataset)
+        concat, mean, regression = (rows.get("compare", model, 2, dataset=judging) for model in COMBINES)
+        accuracies = {model: printed[model] for model in COMBINES}
+        if max(accuracies.values()) == printed["VFGNN_M"]:  # not on PubMed, in the paper's own table
+            yield Claim(
+                "Q4",
+                f"even, {CLAIMED[dataset]}",
+                f"VFGNN_M the best of the three (paper: C, M, R {_list(accuracies.values())})",
+                *judged_on(judging, dataset, ordered([(mean, concat), (mean, regression)])),
+                judged_on=judging if judging != dataset else None,
+            )
 
 
 def _holders(rows: Rows) -> Iterator[Claim]:
@@ -233,7 +208,7 @@ def _holders(rows: Rows) -> Iterator[Claim]:
         says = "falls from 2 over 3 to 4 holders"
         if model != BEST:
             says += f" (paper: {_list(printed[model] for printed in PAPER_TABLE_4.values())})"
-        yield Claim("Q5", model, says, *_ordered(list(pairwise(steps))), of_best=model == BEST)
+        yield Claim("Q5", model, says, *ordered(list(pairwise(steps))), of_best=model == BEST)
 
 
 def _privacy(rows: Rows) -> Iterator[Claim]:
@@ -241,8 +216,8 @@ def _privacy(rows: Rows) -> Iterator[Claim]:
         gap = PAPER_TABLE_5[Noise.JAMES_STEIN][epsilon] - PAPER_TABLE_5[Noise.GAUSSIAN][epsilon]
         pair = (rows.get("privacy", Noise.JAMES_STEIN, epsilon), rows.get("privacy", Noise.GAUSSIAN, epsilon))
         says = f"James-Stein above Gaussian (paper: by {gap:.3f})"
-        yield Claim("Q6", f"James-Stein, epsilon {epsilon:g}", says, *_ordered([pair]))
+        yield Claim("Q6", f"James-Stein, epsilon {epsilon:g}", says, *ordered([pair]))
     for noise, printed in PAPER_TABLE_5.items():
         steps = [rows.get("privacy", noise, epsilon, name=f"epsilon {epsilon:g}") for epsilon in reversed(PRINTED)]
         says = f"accuracy grows with epsilon (paper, from 64 down to 4: {_list(reversed(printed.values()))})"
-        yield Claim("Q6", f"{noise} over epsilon", says, *_ordered(list(pairwise(steps))))
+        yield Claim("Q6", f"{noise} over epsilon", says, *ordered(list(pairwise(steps))))

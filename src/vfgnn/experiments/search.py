@@ -1,41 +1,37 @@
 """How the presets' values were chosen: random points of a grid, judged on validation nodes alone.
 
-The partition's seed here is not one of those that results are reported with.
+The partitions' seeds here are not those that results are reported with. Training is batched (batched/): this module
+writes what it needs to a folder, and reads what it found. No test label and no test figure is in either.
 """
 
-import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from vfgnn.data import datasets
+from vfgnn.data.partition import check_proportions, deal, edge_owners
+from vfgnn.experiments.batched import main as batched
+from vfgnn.experiments.batched.jobs import Curve, Job, Row, Value, write_jobs
 from vfgnn.experiments.catalogue import BEST, Model
-from vfgnn.experiments.runner import Store, Task, TaskResult, make_task, run_all
-from vfgnn.settings import Preset
+from vfgnn.experiments.grids import Point, points
+from vfgnn.lab.federation import split_labels
+from vfgnn.settings import Preset, Settings
 
-Point = dict[str, float | int]
+SEARCH_SEEDS = (1000, 1001)
+FINAL_SEEDS = (1002, 1003, 1004)  # on which the best few are judged once more
+FINALISTS = 10
+LARGEST = "pubmed"  # comes last
+READINGS = ("undirected", "directed")
+USED = [
+    *("gnn", "layers", "dim", "hidden_layers", "epochs", "dropout", "teleport", "confidence_degree"),
+    *("feature_scaling", "embedding_activation", "initial_embedding", "row_scale", "head_scale", "output_scale"),
+    *("learning_rate", "weight_decay", "joint_learning_rate", "joint_momentum", "joint_weight_decay"),
+]
 
-SEARCH_SEEDS = (1000, 1001, 1002)
-
-# The paper's ranges (section 4.1); the joint weights' rate is ours, because shares can only take momentum SGD steps.
-PAPER_GRID: dict[str, list[float | int]] = {
-    "layers": [2, 3, 4, 5],
-    "dim": [32, 64, 128],
-    "learning_rate": [0.001, 0.003, 0.01],
-    "weight_decay": [0.0001, 0.001, 0.01],
-    "joint_learning_rate": [0.3, 1.0, 3.0, 10.0],
-}
-BEST_GRID: dict[str, list[float | int]] = {
-    "layers": [8, 10, 15],
-    "teleport": [0.05, 0.1, 0.15],
-    "dim": [64, 128],
-    "dropout": [0.5, 0.6, 0.7, 0.8],
-    "learning_rate": [0.01, 0.02, 0.03],
-    "weight_decay": [0.001, 0.003, 0.005, 0.01],
-    "joint_learning_rate": [1.0, 3.0, 10.0, 30.0],
-    "joint_momentum": [0.0, 0.5, 0.9],
-    "confidence_degree": [3, 5, 8],
-}
-GRIDS = {"paper": PAPER_GRID, "best": BEST_GRID}
 MODELS = {
     "paper": (
         Model("VFGNN_C", "paper", "federated", combine="concat"),
@@ -52,69 +48,122 @@ MODELS = {
 }
 
 
-def points(preset: str, count: int) -> list[Point]:
-    """`count` random points of the preset's grid, the same ones for every model and data set.
-
-    `best` has values of its own, which come first and have to be beaten; the paper gives ranges only.
-    """
-    draw = random.Random(f"vfgnn search {preset}")  # noqa: S311 (nothing secret)
-    grid = GRIDS[preset]
-    drawn: list[Point] = [{key: draw.choice(values) for key, values in grid.items()} for _ in range(count)]
-    if preset == "paper":
-        return drawn
-    own = Preset(preset).settings().model_dump()
-    return [{key: own[key] for key in grid}, *drawn]
+def points_of(model: Model, count: int) -> list[Point]:
+    """The points that a row of a table may choose from; a preset's own values have to be beaten."""
+    own = Preset(model.preset).settings().model_dump()
+    return points(model.preset, count, own, alone=model.where != "federated")
 
 
-def tasks_of(model: Model, dataset: str, point: Point, seeds: int) -> list[Task]:
-    """The trainings that judge one point; isolated models are judged at both holders."""
+def settings_of(model: Model, point: Point) -> Settings:
+    """What the product would train with."""
     combine = {} if model.combine is None else {"combine": model.combine}
-    settings = Preset(model.preset).settings(overrides={**combine, **point})
+    return Preset(model.preset).settings(overrides={**combine, **point})
+
+
+def jobs_of(model: Model, dataset: str, reading: str, count: int) -> list[Job]:
+    """The trainings of one row; isolated models are judged at both holders, pooled ones have one reading."""
+    if model.where == "pooled" and reading != READINGS[0]:
+        return []
+    row: Row = model.tuned_as  # type: ignore[assignment]
     holders = (0, 1) if model.where == "isolated" else (None,)
-    return [
-        make_task(settings, dataset=dataset, where=model.where, seed=seed, holder=holder)
-        for seed in SEARCH_SEEDS[:seeds]
-        for holder in holders
-    ]
+    jobs = list[Job]()
+    for number, point in enumerate(points_of(model, count)):
+        settings = settings_of(model, point).model_dump()
+        values: dict[str, Value] = {name: settings[name] for name in USED}
+        jobs += [
+            Job(dataset, reading, row, holder, seed, number, values) for seed in SEARCH_SEEDS for holder in holders
+        ]
+    return jobs
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is searched for."""
+
+    preset: str
+    datasets: tuple[str, ...]
+    readings: tuple[str, ...]
+    count: int
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The trainings of all rows, the small data sets first, each point on the search's partitions."""
+        small, large = [name for name in self.datasets if name != LARGEST], [LARGEST] * (LARGEST in self.datasets)
+        order = [(name, reading) for part in (small, large) for reading in self.readings for name in part]
+        rows = [(name, reading, model) for name, reading in order for model in MODELS[self.preset]]
+        return [job for name, reading, model in rows for job in jobs_of(model, name, reading, self.count)]
+
+    @property
+    def patience(self) -> int | None:
+        """The preset's."""
+        return Preset(self.preset).settings().patience
+
+    @property
+    def points(self) -> dict[str, list[Point]]:
+        """By row."""
+        return {model.tuned_as: points_of(model, self.count) for model in MODELS[self.preset]}
+
+
+def prepare(folder: Path, wanted: Wanted, data_dir: Path | None) -> list[Job]:
+    """Write the data and the jobs of a search to `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_jobs(folder / jobs_name(wanted.preset), wanted.jobs)
+    for name in wanted.datasets:
+        paths = {seed: folder / f"{name}-{seed}.npz" for seed in SEARCH_SEEDS + FINAL_SEEDS}
+        missing = {seed: path for seed, path in paths.items() if not path.is_file()}
+        data = datasets.load(name, data_dir) if missing else None
+        for seed, path in missing.items():
+            if data is not None:
+                np.savez_compressed(path, **arrays_of(data, seed))  # type: ignore[arg-type]
+    return wanted.jobs
+
+
+def arrays_of(data: Data, seed: int) -> dict[str, np.ndarray]:
+    """A graph as two holders share it, as `data.partition` deals it; labels of training and validation rows only."""
+    x, labels, shares = data.x.to_sparse_csr(), split_labels(data), check_proportions(None, 2)
+    found = {
+        "pointer": x.crow_indices().numpy().astype(np.int32),
+        "columns": x.col_indices().numpy().astype(np.int16),
+        "values": x.values().numpy(),
+        "edges": data.edge_index.numpy().astype(np.int32),
+        "classes": np.array(labels.classes),
+    }
+    for reading in READINGS:
+        rng = np.random.default_rng(seed)
+        owner = np.zeros(data.x.shape[1], dtype=np.int8)
+        owner[deal(len(owner), shares, rng)[1]] = 1
+        found["column_owner"] = owner
+        edges = data.edge_index.numpy()
+        found[f"edge_owner_{reading}"] = edge_owners(edges, shares, reading, rng).astype(np.int8)  # type: ignore[arg-type]
+    for part, rows in (("train", labels.train), ("val", labels.val)):
+        found[part], found[f"y_{part}"] = rows.numpy().astype(np.int32), labels.y[rows].numpy().astype(np.int8)
+    return found
 
 
 def search(
-    preset: str,
-    datasets: list[str],
-    store: Store,
+    folder: Path,
+    wanted: Wanted,
     *,
-    count: int,
-    seeds: int,
-    models: list[str] | None = None,
-    data_dir: Path | None = None,
-    workers: int | None = None,
+    device: torch.device,
     on_start: Callable[[int], None] | None = None,
-    on_done: Callable[[Task, TaskResult], None] | None = None,
-) -> dict[str, dict[str, tuple[Point, float]]]:
-    """For each data set and model the point with the best validation accuracy, and that accuracy."""
-    plan = {
-        (dataset, model.tuned_as): [(point, tasks_of(model, dataset, point, seeds)) for point in points(preset, count)]
-        for dataset in datasets
-        for model in MODELS[preset]
-        if models is None or model.name in models
-    }
-    everything = [task for trials in plan.values() for _, tasks in trials for task in tasks]
+    on_group: Callable[[list[Curve], float], None] | None = None,
+) -> None:
+    """Train what is missing of a prepared folder: every point, then the best few on further partitions."""
+    out, jobs = folder / results_name(wanted.preset), wanted.jobs
     if on_start is not None:
-        on_start(len(set(everything)))
-    results = run_all(everything, store, data_dir=data_dir, workers=workers, on_done=on_done)
-    chosen: dict[str, dict[str, tuple[Point, float]]] = {}
-    for (dataset, model_name), trials in plan.items():
-        scored = [(mean(results[task]["val_accuracy"] for task in tasks), point) for point, tasks in trials]
-        best_score, best_point = max(scored, key=lambda trial: trial[0])
-        chosen.setdefault(dataset, {})[model_name] = (best_point, best_score)
-    return chosen
+        on_start(len(batched.missing(jobs, out)))
+    batched.train_all(jobs, folder, out, device, on_group=on_group)
+    last = batched.Finals(SEARCH_SEEDS, FINAL_SEEDS, FINALISTS, wanted.patience).jobs(out)
+    if on_start is not None:
+        on_start(len(batched.missing([*jobs, *last], out)))
+    batched.train_all(last, folder, out, device, on_group=on_group)
 
 
-def to_toml(chosen: dict[str, dict[str, tuple[Point, float]]], command: str) -> str:
-    """The content of `<preset>_chosen.toml`."""
-    lines = [f"# Written by `{command}`: the best of its points on validation nodes."]
-    for dataset, models in sorted(chosen.items()):
-        for model, (point, score) in sorted(models.items()):
-            lines += ["", f"[{dataset}.{model}]  # validation accuracy {score:.4f}"]
-            lines += [f"{key} = {value}" for key, value in point.items()]
-    return "\n".join(lines) + "\n"
+def jobs_name(preset: str) -> str:
+    """The file of a prepared folder that says what has to be trained."""
+    return f"jobs-{preset}.jsonl"
+
+
+def results_name(preset: str) -> str:
+    """The file of a prepared folder that has what was found."""
+    return f"results-{preset}.jsonl"

@@ -1,14 +1,15 @@
 """From finished trainings to the rows of a table: mean and deviation over seeds, beside the paper's figures."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from vfgnn.experiments.catalogue import COMPARE, PAPER_TABLE_2, Model
+from vfgnn.data.partition import EdgeSplit
+from vfgnn.experiments.catalogue import ARXIV, COMPARE, READINGS, Model, printed_for, settings_for
 from vfgnn.experiments.runner import Task, TaskResult, make_task
-from vfgnn.settings import Gnn, Preset
+from vfgnn.settings import Gnn
 
 InitialEmbedding = Literal["individual", "collaborative"]
 EVEN = (5, 5)
@@ -59,6 +60,7 @@ class TableRow:
     epsilon_total: float | None = None  # where rows are noised: of all releases of a run
     theorem: float | None = None  # and what the paper's theorem says of them
     variation: Variation = NO_VARIATION
+    edge_split: EdgeSplit = "undirected"
 
     @property
     def shown(self) -> str:
@@ -89,18 +91,54 @@ def show_proportion(proportion: Sequence[int]) -> str:
     return ":".join(str(share) for share in proportion)
 
 
-def compare_tasks(datasets: Sequence[str], seeds: int, *, holders: int, models: Sequence[Model]) -> dict[Task, Model]:
-    """The trainings of the paper's Table 2 (Q1 and Q2): even shares, seeds 0 .. seeds - 1."""
-    tasks: dict[Task, Model] = {}
+@dataclass(frozen=True)
+class Compared:
+    """One row of Table 2 under one reading."""
+
+    model: Model
+    edge_split: EdgeSplit
+
+    def tasks(self, dataset: str, seeds: int, holders: int) -> list[Task]:
+        """Its trainings: even shares, seeds 0 .. seeds - 1."""
+        model = self.model
+        settings = settings_for(
+            model.preset,
+            dataset=dataset,
+            model=model.tuned_as,
+            edge_split=self.edge_split,
+            overrides={} if model.combine is None else {"combine": model.combine},
+        )
+        return [
+            make_task(
+                settings,
+                dataset=dataset,
+                where=model.where,
+                seed=seed,
+                holders=holders,
+                holder=model.holder,
+                edge_split=self.edge_split,
+            )
+            for seed in range(seeds)
+        ]
+
+
+ComparedTasks = Mapping[Task, Sequence[Compared]]
+
+
+def compare_tasks(
+    datasets: Sequence[str],
+    seeds: int,
+    *,
+    holders: int,
+    models: Sequence[Model],
+    readings: Sequence[EdgeSplit] = READINGS[:1],
+) -> dict[Task, list[Compared]]:
+    """The trainings of the paper's Table 2 (Q1 and Q2); both readings share those on pooled data."""
+    tasks: dict[Task, list[Compared]] = {}
     for dataset in datasets:
-        for model in models:
-            combine = {} if model.combine is None else {"combine": model.combine}
-            settings = Preset(model.preset).settings(dataset=dataset, model=model.tuned_as, overrides=combine)
-            for seed in range(seeds):
-                task = make_task(
-                    settings, dataset=dataset, where=model.where, seed=seed, holders=holders, holder=model.holder
-                )
-                tasks[task] = model
+        for row in (Compared(model, reading) for reading in readings for model in models):
+            for task in row.tasks(dataset, seeds, holders):
+                tasks.setdefault(task, []).append(row)
     return tasks
 
 
@@ -118,6 +156,7 @@ def row_of(
     epsilon_total: float | None = None,
     theorem: float | None = None,
     variation: Variation = NO_VARIATION,
+    edge_split: EdgeSplit = "undirected",
 ) -> TableRow:
     """Mean and deviation of what was reached, one figure per seed; of nothing, an open row."""
     return TableRow(
@@ -135,37 +174,45 @@ def row_of(
         epsilon_total=epsilon_total,
         theorem=theorem,
         variation=variation,
+        edge_split=edge_split,
     )
 
 
-def compare_rows(tasks: Mapping[Task, Model], results: Mapping[Task, TaskResult]) -> list[TableRow]:
+def compare_rows(tasks: ComparedTasks, results: Mapping[Task, TaskResult]) -> list[TableRow]:
     """Test accuracy of the epoch that validation chose."""
-    reached: dict[tuple[str, Model], list[float]] = {}
-    for task, model in tasks.items():
-        reached.setdefault((task.dataset, model), []).append(results[task]["test_accuracy"])
+    reached: dict[tuple[str, Compared], list[float]] = {}
+    for task, rows in tasks.items():
+        for row in rows:
+            reached.setdefault((task.dataset, row), []).append(results[task]["test_accuracy"])
     holders = next(iter(tasks)).holders
     return [
         row_of(
             values,
             table="compare",
             dataset=dataset,
-            model=model.name,
-            preset=model.preset,
+            model=row.model.name,
+            preset=row.model.preset,
             holders=holders,
             proportion=EVEN if holders == 2 else (1,) * holders,
-            paper=PAPER_TABLE_2[dataset].get(model.name) if holders == 2 else None,
+            paper=printed_for(dataset).get(row.model.name) if holders == 2 else None,
+            edge_split=row.edge_split,
         )
-        for (dataset, model), values in reached.items()
+        for (dataset, row), values in sorted(reached.items(), key=_in_order(tasks))
     ]
 
 
-def open_rows(dataset: str) -> list[TableRow]:
-    """The paper's rows of a data set that cannot be trained here."""
-    printed = PAPER_TABLE_2[dataset]
+def _in_order(tasks: ComparedTasks) -> Callable[[tuple[tuple[str, Compared], list[float]]], tuple[int, ...]]:
+    """By data set, then by reading, then as the table lists its models: a shared training comes where it was first."""
+    datasets = list(dict.fromkeys(task.dataset for task in tasks))
+    models = list(dict.fromkeys(row.model for rows in tasks.values() for row in rows))
+    return lambda one: (datasets.index(one[0][0]), READINGS.index(one[0][1].edge_split), models.index(one[0][1].model))
+
+
+def open_rows() -> list[TableRow]:
+    """The paper's rows of arXiv, which cannot be trained without its features."""
+    printed = printed_for(ARXIV)
     return [
-        row_of(
-            [], table="compare", dataset=dataset, model=model.name, preset=model.preset, paper=printed.get(model.name)
-        )
+        row_of([], table="compare", dataset=ARXIV, model=model.name, preset=model.preset, paper=printed.get(model.name))
         for model in COMPARE
     ]
 

@@ -6,6 +6,7 @@ experiments; a federation never runs this.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ from torch import nn
 from vfgnn import randomness
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, OwnModule
-from vfgnn.model.cg1_features import IndividualEmbedding
+from vfgnn.model.cg1_features import IndividualEmbedding, scaled_rows
 from vfgnn.model.cg2_server import OwnCombine, ServerNetwork
 from vfgnn.model.cg3_labels import OutputLayer
 from vfgnn.model.epoch_choice import EpochChoice
@@ -38,6 +39,7 @@ class CentralModel(nn.Module):
         sparse: bool | None = None,
     ) -> None:
         super().__init__()
+        holding = replace(holding, x=scaled_rows(holding.x, settings.feature_scaling))
         self.features = IndividualEmbedding(holding, settings.dim, settings.dtype, device, sparse=sparse)
         self.gnn = LocalGnn(settings, own)
         self.network = ServerNetwork(settings, 1, own_combine)

@@ -274,7 +274,9 @@ class LocalGnn(nn.Module):
             if self._gnn.activation is not None:
                 x = self._gnn.activation(x)
         rows = around[-1].rows
-        return F.normalize(x if rows is None else x.index_select(0, rows), dim=1)
+        x = x if rows is None else x.index_select(0, rows)
+        # A node without features, biases and neighbours has a row of zeros, and the gradient of 0 / |0| has no bound.
+        return F.normalize(x, dim=1).masked_fill((x == 0).all(dim=1, keepdim=True), 0.0)
 
     def _convolve(self, convolution: nn.Module, x: torch.Tensor, around: Neighbourhood) -> torch.Tensor:
         computed = around.computed

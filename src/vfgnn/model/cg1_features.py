@@ -13,6 +13,7 @@ from torch import nn
 from vfgnn.checkpoint import RoleState
 from vfgnn.data.holdings import FeatureMatrix, Holding
 from vfgnn.model.optimisers import SharedMomentum
+from vfgnn.settings import FeatureScaling
 
 
 class InitialEmbedding(Protocol):
@@ -51,6 +52,18 @@ class EmbeddingSnapshot(RoleState):
     h0: torch.Tensor
     q: torch.Tensor
     a: float
+
+
+def scaled_rows(x: torch.Tensor, scaling: FeatureScaling) -> torch.Tensor:
+    """Features as the model takes them; `row`: each row divided by the sum of its sizes, which its holder knows alone.
+
+    A row of zeros stays as it is.
+    """
+    if scaling == "none":
+        return x
+    x = x if x.is_floating_point() else x.double()
+    sums = x.abs().sum(dim=1, keepdim=True)
+    return x / torch.where(sums > 0, sums, 1)
 
 
 def structural_features(holding: Holding) -> torch.Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from vfgnn.errors import ModuleError
+from vfgnn.model.initialisation import widen
 from vfgnn.model.own_modules import check_combine, combined
 from vfgnn.settings import Combine, Settings
 
@@ -101,13 +102,15 @@ class ServerNetwork(nn.Module):
 
     def __init__(self, settings: Settings, holders: int, own: OwnCombine | None = None) -> None:
         super().__init__()
-        self._dropout = settings.dropout
+        self._dropout, self._row_scale = settings.dropout, settings.row_scale
         specification = COMBINES[settings.combine]
         self.combine = specification.make(settings, holders, own)
         self._widths = [settings.dim * (holders if specification.widens else 1)]
         self._widths += [settings.dim] * settings.hidden_layers
         pairs = zip(self._widths, self._widths[1:], strict=False)
-        self.hidden = nn.ModuleList(nn.Linear(before, after) for before, after in pairs)
+        layers = [nn.Linear(before, after) for before, after in pairs]
+        widen([layer.weight for layer in layers[:1]], settings.head_scale)
+        self.hidden = nn.ModuleList(layers)
         self.to(settings.dtype)
 
     def draw_dropout(self, rows: int, generator: torch.Generator) -> list[torch.Tensor]:
@@ -123,6 +126,8 @@ class ServerNetwork(nn.Module):
     def forward(self, rows: torch.Tensor, dropout: list[torch.Tensor]) -> torch.Tensor:
         """z_L of the rows [holders, rows, d]; an empty `dropout` keeps everything."""
         z: torch.Tensor = self.combine(rows)
+        if self._row_scale != 1:
+            z = z * self._row_scale
         for k in range(len(self._widths)):
             if k > 0:
                 z = torch.sigmoid(self.hidden[k - 1](z))

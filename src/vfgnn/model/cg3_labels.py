@@ -7,6 +7,7 @@ the server. Loss, accuracy and predictions stay here.
 import torch
 from torch import nn
 
+from vfgnn.model.initialisation import widen
 from vfgnn.settings import Settings
 
 
@@ -16,6 +17,7 @@ class OutputLayer(nn.Module):
     def __init__(self, settings: Settings, hidden_dim: int, classes: int) -> None:
         super().__init__()
         self.linear = nn.Linear(hidden_dim, classes)
+        widen([self.linear.weight], settings.output_scale)
         self.to(settings.dtype)
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:

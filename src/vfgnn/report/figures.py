@@ -23,7 +23,7 @@ from vfgnn.writing import write_whole
 
 OURS, THEIRS, INK = BLUE, "#c9ced6", "#5a6678"
 MODELS = {"VFGNN_C": ORANGE, "VFGNN_M": "#2c7a7b", "VFGNN_R": "#b83280", BEST: OURS}
-DATASETS = {"cora": OURS, "citeseer": ORANGE, "pubmed": "#2c7a7b", "arxiv": INK}
+DATASETS = {"cora": OURS, "citeseer": ORANGE, "pubmed": "#2c7a7b", "arxiv": INK, "arxiv_text": INK}
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -93,15 +93,20 @@ def serve_figure(result: ServeBenchmark, path: Path) -> None:
 
 
 def draw_compare(rows: Sequence[TableRow]) -> Figure:
-    """Accuracy of each model, one panel per data set."""
+    """Accuracy of each model, one panel per data set; both readings of how edges are split, if there are two."""
     models = list(dict.fromkeys(row.model for row in rows))
+    looks = {"undirected": (OURS, 0.0), "directed": (ORANGE, 0.22)}
+    both = len({row.edge_split for row in rows}) > 1
     figure, panels = _panels(rows, models)
     for dataset, axis in panels.items():
         mine = [row for row in rows if row.dataset == dataset]
-        places = [float(models.index(row.model)) for row in mine]
-        printed = [(row.paper, at) for row, at in zip(mine, places, strict=True) if row.paper is not None]
-        axis.plot([x for x, _ in printed], [y for _, y in printed], "D", mfc="white", mec=INK, ms=6, label="paper")
-        _draw(axis, places, mine, "o", OURS, "ours", across=True)
+        printed = {models.index(row.model): row.paper for row in mine if row.paper is not None}
+        axis.plot(list(printed.values()), list(printed), "D", mfc="white", mec=INK, ms=6, label="paper")
+        for reading, (colour, shift) in looks.items():
+            under = [row for row in mine if row.edge_split == reading]
+            places = [models.index(row.model) + shift for row in under]
+            if under:
+                _draw(axis, places, under, "o", colour, f"ours, edges {reading}" if both else "ours", across=True)
         if all(row.mean is None for row in mine):
             axis.set_title(f"{NAMES.get(dataset, dataset)} (open)", fontsize=10, color=INK)
     _legend(figure, next(iter(panels.values())))
@@ -189,6 +194,7 @@ def draw_privacy(rows: Sequence[TableRow]) -> Figure:
         Noise.LABELS: ("noised labels, once", "#b83280", "s-"),
         Noise.EDGES_AND_LABELS: ("both, once", "#744210", "s-"),
     }
+    rows = [row for row in rows if row.edge_split == "undirected"]
     figure, axis = plt.subplots(figsize=(9.6, 4.2))
     for noise, (label, colour, style) in lines.items():
         mine = [row for row in rows if row.model == noise and row.epsilon_total is not None]

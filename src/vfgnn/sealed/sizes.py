@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from vfgnn.agreement import Agreement
-from vfgnn.sealed.formats import feature_bits
+from vfgnn.sealed.formats import ROW_NORM, feature_bits
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,17 @@ class Sizes:
     def units(self) -> int:
         """Steps of the program: blocks of columns, then vectors."""
         return self.column_blocks + self.steps
+
+    @property
+    def row_norm(self) -> float:
+        """About the squared norm of a row: scaled columns have 1 each."""
+        scaled = self.agreement.settings.sealed.scaled
+        return max(ROW_NORM, float(self.agreement.columns * self.blocks)) if scaled else ROW_NORM
+
+    @property
+    def weighted(self) -> bool:
+        """Whether training rows count by their class; how much, only the label holder knows."""
+        return self.agreement.settings.class_weights == "balanced"
 
     @property
     def ridges(self) -> tuple[float, ...]:

@@ -85,6 +85,7 @@ class SecureHolder(Holder):
             holders=len(agreement.holders),
             seed=own.seed,
             step=agreement.step,
+            scales=agreement.scales,
         )
         self._best_shares: list[torch.Tensor] = []
         self._trained = 0  # so many rows of the last pass came first, with dropout
@@ -124,7 +125,8 @@ class SecureHolder(Holder):
         self._hand_in(logits)
 
     def _scaled(self, rows: torch.Tensor) -> torch.Tensor:
-        return rows / len(self.agreement.holders) if self.agreement.settings.combine == "mean" else rows
+        scaled = rows * self.agreement.settings.row_scale
+        return scaled / len(self.agreement.holders) if self.agreement.settings.combine == "mean" else scaled
 
     def _combined(self, own_ring: torch.Tensor) -> torch.Tensor:
         """A share of the combined rows: all share theirs; a mean is their sum, and each has divided already."""

@@ -63,17 +63,25 @@ class SharedNetwork:
     """One holder's side of all layers. `widths`: of the combined rows, of each hidden layer, and the classes."""
 
     def __init__(
-        self, widths: Sequence[int], *, holders: int, seed: bytes, step: Momentum, activation: Polynomial = SIGMOID
+        self,
+        widths: Sequence[int],
+        *,
+        holders: int,
+        seed: bytes,
+        step: Momentum,
+        activation: Polynomial = SIGMOID,
+        scales: Sequence[float] | None = None,
     ) -> None:
         self._step, self._activation = step, activation
         # Each holder draws its share of the initial weights by itself: their sum is what nobody knows.
         stream = Stream(seed, "initial shares")
         self.weights: list[SharedParameter] = []
         self.biases: list[SharedParameter] = []
-        for inputs, outputs in pairwise(widths):
-            bound = (inputs * holders) ** -0.5
-            for kind, shape in ((self.weights, (inputs, outputs)), (self.biases, (outputs,))):
-                kind.append(SharedParameter(VALUES.encode(stream.uniform(*shape, bound=bound), "initial weights")))
+        for k, (inputs, outputs) in enumerate(pairwise(widths)):
+            bound, wider = (inputs * holders) ** -0.5, 1.0 if scales is None else scales[k]
+            for kind, shape, by in ((self.weights, (inputs, outputs), wider), (self.biases, (outputs,), 1.0)):
+                drawn = stream.uniform(*shape, bound=bound * by)
+                kind.append(SharedParameter(VALUES.encode(drawn, "initial weights")))
         self._inputs: list[torch.Tensor] = []
         self._derivatives: list[torch.Tensor] = []
         self._kept: Sequence[torch.Tensor] = ()

@@ -85,6 +85,15 @@ class ServerlessAgreement(Agreement):
         return (dim * combined, *[dim] * self.settings.hidden_layers, self.classes)
 
     @property
+    def scales(self) -> tuple[float, ...]:
+        """How many times as wide as usual each layer's weights begin."""
+        scales = [1.0] * (len(self.widths) - 1)
+        if self.settings.hidden_layers:
+            scales[0] = self.settings.head_scale
+        scales[-1] *= self.settings.output_scale
+        return tuple(scales)
+
+    @property
     def step(self) -> Momentum:
         """How the layers' weights move."""
         return Momentum(self.layer_rate, self.settings.joint_momentum, self.settings.weight_decay)

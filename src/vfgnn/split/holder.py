@@ -18,7 +18,7 @@ from vfgnn.checkpoint import copied
 from vfgnn.data.holdings import Holding
 from vfgnn.errors import ConfigError, ProtocolError
 from vfgnn.model.cg1_edges import LocalGnn, LocalGraph, Neighbourhood, confidence_weight
-from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding
+from vfgnn.model.cg1_features import CollaborativeEmbedding, IndividualEmbedding, InitialEmbedding, scaled_rows
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.leak_meter import refuse_leak, refuse_row_leak
 from vfgnn.model.optimisers import LocalOptimiser, rows_with_gradient
@@ -52,6 +52,7 @@ class Holder(Listener):
         self._publishes = channel.party in agreement.publishers
         self._sampling = randomness.generator(seed, "sampled neighbours")
         settings = agreement.settings
+        holding = replace(holding, x=scaled_rows(holding.x, settings.feature_scaling))
         self.publisher = Publisher(
             settings.privacy,
             epochs=settings.epochs,

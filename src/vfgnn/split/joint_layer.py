@@ -78,7 +78,8 @@ class JointLayer:
         self._agreement, self._channel, self.device = agreement, channel, device
         self._run, self._seed = run, seed
         settings = agreement.settings
-        self._bits = {holder.name: feature_bits(integer=holder.integer) for holder in agreement.feature_holders}
+        whole = settings.feature_scaling == "none"  # what is divided needs fraction bits
+        self._bits = {one.name: feature_bits(integer=one.integer and whole) for one in agreement.feature_holders}
         me = channel.party
         features = FixedPoint(self._bits.get(me, 0), settings.feature_bound)
         self._x_ring = features.encode(x, f"the features of {me}")
