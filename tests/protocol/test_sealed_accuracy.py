@@ -26,7 +26,7 @@ CASES = {
     "smooth, real columns": (lambda: small(3, real=(0, 2), seed=22), {"kernel": "smooth", "hops": 4}),
     "smooth, 90 training rows": (
         lambda: small(2, nodes=180, edges=300, classes=2, seed=23),
-        {"kernel": "smooth", "hops": 3},
+        {"kernel": "smooth", "hops": 3, "ridges": STRONG},
     ),
     "hops": (lambda: small(2, real=(1,), seed=24), {"kernel": "hops", "hops": 2, "ridges": STRONG}),
     "hops, 90 training rows": (
