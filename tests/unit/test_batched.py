@@ -5,7 +5,6 @@ Tolerance: 12 epochs in float64 from the same initial weights, without dropout. 
 are rounded on both sides alike, and updates have 26 fraction bits, so h0 is off by at most n p 2^-27 < 1e-5.
 """
 
-import json
 import subprocess
 import sys
 
@@ -17,11 +16,11 @@ from tests.protocol.test_equals_autograd import joint_weights
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.experiments.batched.jobs import Curve, Job
-from vfgnn.experiments.batched.main import PATIENCES, Finals, train_all
+from vfgnn.experiments.batched.main import Finals, train_all
 from vfgnn.experiments.batched.ranking import by_point, ranked, read_results
 from vfgnn.experiments.batched.surroundings import place_of
 from vfgnn.experiments.batched.training import Training
-from vfgnn.experiments.search import USED, Wanted, arrays_of, chosen_of, results_name, to_record
+from vfgnn.experiments.search import USED, Wanted, arrays_of
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.model.central import CentralTraining
@@ -190,22 +189,12 @@ def test_a_search_that_was_stopped_goes_on_and_judges_the_best_once_more(folder)
     assert len(points[last[0].point]) == 2
 
 
-def test_what_a_search_sees_and_keeps_has_no_test_figure(tmp_path, folder, graph):
+def test_what_a_search_sees_has_no_test_label(graph):
     arrays, labels = arrays_of(graph, SEED), split_labels(graph)
     known = set(arrays["train"].tolist()) | set(arrays["val"].tolist())
     assert not known & set(labels.test.tolist())
     assert {len(arrays["y_train"]), len(arrays["y_val"])} == {len(labels.train), len(labels.val)}
     assert not [name for name in arrays if "test" in name or name == "y"]
-    wanted = Wanted("paper", ("cora",), ("undirected",), 2)
-    lines = [
-        Curve(job, (0.0, 0.3 + job.point / 10), 1.0).to_line(PATIENCES) for job in wanted.jobs if job.row == "isolated"
-    ]
-    (tmp_path / results_name("paper")).write_text("\n".join(lines))
-    record = json.loads(to_record(wanted, tmp_path, "the command"))
-    assert set(record) == {"command", "seeds", "grid", "points", "validation"}
-    assert "test" not in json.dumps(record)
-    assert record["validation"] == {"cora/undirected/isolated": {"0": [[0.3, 1]] * 4, "1": [[0.4, 1]] * 4}}
-    assert chosen_of(wanted, tmp_path)["cora.isolated"] == (wanted.points["isolated"][1], 0.4, 4)
 
 
 def test_rows_have_equal_budgets():

@@ -1,7 +1,7 @@
 """`vfgnn reproduce`: the paper's tables, and the search that chose the presets' values."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,15 +19,11 @@ from vfgnn.cli.reproducing import (
     finish,
     measure,
     reproduce,
+    search_missing,
     train,
 )
 from vfgnn.errors import ConfigError
 from vfgnn.writing import write_whole
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from vfgnn.experiments.search import Wanted
 
 BOTH = "undirected,directed"
 TIMES = "seconds per epoch, each party a process, over TLS on this machine"
@@ -201,7 +197,10 @@ def search(
     readings: Annotated[str, typer.Option(help="How edges are split.")] = "undirected,directed",
     device: Annotated[str, typer.Option(help="cpu or cuda: all points of one shape are one computation.")] = "cpu",
     prepare_only: Annotated[bool, typer.Option(help="Write the jobs and the data, and train elsewhere.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the choice to this file.")] = None,
+    judged_only: Annotated[bool, typer.Option(help="Choose among what RUN_DIR has, and train nothing.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the choice to this file, which keeps its tables of other data sets.")
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Write all validation figures to this file.")] = None,
     run_dir: RunDir = Path("runs/search"),
     data_dir: options.DataDir = None,
@@ -214,38 +213,26 @@ def search(
     """
     from rich.console import Console
 
+    from vfgnn.experiments import choice
     from vfgnn.experiments import search as searching
 
     if preset not in searching.MODELS:
         raise ConfigError("no grid for this preset", expected=" or ".join(searching.MODELS), got=preset)
     wanted = searching.Wanted(preset, tuple(check_datasets(datasets)), tuple(check_readings(readings)), points)
-    jobs = searching.prepare(run_dir, wanted, data_dir)
     console = Console()
-    if prepare_only:
-        console.print(f"{len(jobs)} trainings in {run_dir / searching.jobs_name(preset)}", highlight=False)
-        return
-    _search(console, wanted, run_dir, device)
+    if not judged_only:
+        jobs = searching.prepare(run_dir, wanted, data_dir)
+        if prepare_only:
+            console.print(f"{len(jobs)} trainings in {run_dir / searching.jobs_name(preset)}", highlight=False)
+            return
+        search_missing(console, wanted, run_dir, device)
     command = f"vfgnn reproduce search --preset {preset} --datasets {datasets} --points {points} --readings {readings}"
-    text = searching.to_toml(searching.chosen_of(wanted, run_dir), command)
+    chosen = choice.chosen_of(wanted, run_dir)
     if out is None:
-        console.print(text, markup=False, highlight=False)
+        console.print(choice.to_toml(chosen, command), markup=False, highlight=False)
     else:
-        write_whole(out, text, for_others=True)
+        before = out.read_text() if out.is_file() else ""
+        kept = choice.tables_of_others(before, wanted.datasets)
+        write_whole(out, choice.to_toml(chosen, command, kept), for_others=True)
     if record is not None:
-        write_whole(record, searching.to_record(wanted, run_dir, command), for_others=True)
-
-
-def _search(console: "Console", wanted: "Wanted", run_dir: Path, device: str) -> None:
-    from vfgnn.experiments import search as searching
-    from vfgnn.party.device import choose_device
-    from vfgnn.report.console import progress
-
-    with progress(console) as display:
-        line = display.add_task("trainings", total=None, note="")
-        searching.search(
-            run_dir,
-            wanted,
-            device=choose_device(device),
-            on_start=lambda total: display.update(line, total=total),
-            on_group=lambda found, _: display.update(line, advance=len(found), note=found[0].job.dataset),
-        )
+        write_whole(record, choice.to_record(wanted, run_dir, command), for_others=True)

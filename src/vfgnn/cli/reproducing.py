@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vfgnn.experiments.parts import Part
     from vfgnn.experiments.reproduction import Reproduction
     from vfgnn.experiments.runner import Task, TaskResult
+    from vfgnn.experiments.search import Wanted
     from vfgnn.experiments.tables import TableRow
 
 RUNS = Path("runs/reproduce")
@@ -88,6 +89,23 @@ def measure(console: "Console", shared: Training) -> "list[Timing]":
             shared.run_dir,
             shared.data_dir,
             on_done=lambda one: display.update(line, advance=1, note=f"{one.dataset} {one.model}"),
+        )
+
+
+def search_missing(console: "Console", wanted: "Wanted", run_dir: Path, device: str) -> None:
+    """All trainings of a prepared search that are missing, with a progress bar."""
+    from vfgnn.experiments import search as searching
+    from vfgnn.party.device import choose_device
+    from vfgnn.report.console import progress
+
+    with progress(console) as display:
+        line = display.add_task("trainings", total=None, note="")
+        searching.search(
+            run_dir,
+            wanted,
+            device=choose_device(device),
+            on_start=lambda total: display.update(line, total=total),
+            on_group=lambda found, _: display.update(line, advance=len(found), note=found[0].job.dataset),
         )
 
 

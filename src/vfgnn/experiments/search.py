@@ -4,7 +4,6 @@ The partitions' seeds here are not those that results are reported with. Trainin
 writes what it needs to a folder, and reads what it found. No test label and no test figure is in either.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,8 @@ from vfgnn.data import datasets
 from vfgnn.data.partition import check_proportions, deal, edge_owners
 from vfgnn.experiments.batched import main as batched
 from vfgnn.experiments.batched.jobs import Curve, Job, Row, Value, write_jobs
-from vfgnn.experiments.batched.ranking import Result, by_point, ranked, read_results, score
 from vfgnn.experiments.catalogue import BEST, Model
-from vfgnn.experiments.grids import GRIDS, Point, points
+from vfgnn.experiments.grids import Point, points
 from vfgnn.lab.federation import split_labels
 from vfgnn.settings import Preset, Settings
 
@@ -169,58 +167,3 @@ def jobs_name(preset: str) -> str:
 def results_name(preset: str) -> str:
     """The file of a prepared folder that has what was found."""
     return f"results-{preset}.jsonl"
-
-
-def _results(wanted: Wanted, folder: Path) -> list[Result]:
-    """Of the points that are wanted; the folder may have others."""
-    known = wanted.points
-    found = read_results(folder / results_name(wanted.preset), wanted.patience)
-    return [
-        one
-        for one in found
-        if one.job.dataset in wanted.datasets
-        and one.job.reading in wanted.readings
-        and one.job.point < len(known[one.job.row])
-    ]
-
-
-def chosen_of(wanted: Wanted, folder: Path) -> dict[str, tuple[Point, float, int]]:
-    """For each table of the preset's chosen values: the point, its validation accuracy and on how many trainings."""
-    chosen, by_row = dict[str, tuple[Point, float, int]](), wanted.points
-    for (dataset, reading, row), found in by_point(_results(wanted, folder)).items():
-        best = ranked(found)[0]
-        suffix = "" if reading == READINGS[0] else f"_{reading}"
-        chosen[f"{dataset}.{row}{suffix}"] = by_row[row][best], score(found[best]), len(found[best])
-    return chosen
-
-
-def to_toml(chosen: dict[str, tuple[Point, float, int]], command: str) -> str:
-    """The content of `<preset>_chosen.toml`; `_directed`: for partitions that deal each direction of an edge alone."""
-    lines = [f"# Written by `{command}`: the best of its points on validation nodes."]
-    for table, (point, reached, trainings) in sorted(chosen.items()):
-        lines += ["", f"[{table}]  # validation accuracy {reached:.4f}, mean of {trainings} trainings"]
-        lines += [
-            f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in point.items()
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def to_record(wanted: Wanted, folder: Path, command: str) -> str:
-    """All that a search found, as JSON: validation figures only, [accuracy, epoch] by point and training."""
-    found = by_point(_results(wanted, folder))
-    head = {
-        "command": command,
-        "seeds": {"all points": SEARCH_SEEDS, "the best few": FINAL_SEEDS},
-        "grid": GRIDS[wanted.preset],
-        "points": wanted.points,
-    }
-    rows = {
-        "/".join(key): {number: list(map(_brief, trainings)) for number, trainings in found[key].items()}
-        for key in found
-    }
-    lines = [f"{json.dumps(key)}: {json.dumps(rows[key])}" for key in sorted(rows)]
-    return json.dumps(head, indent=None)[:-1] + ', "validation": {\n' + ",\n".join(lines) + "\n}}\n"
-
-
-def _brief(one: Result) -> list[float]:
-    return [round(one.accuracy, 4), one.epoch]

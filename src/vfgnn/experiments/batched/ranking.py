@@ -63,6 +63,28 @@ def ranked(points: dict[int, list[Result]]) -> list[int]:
     return sorted(points, key=lambda number: (-len(points[number]), -score(points[number]), number))
 
 
+def settled(
+    points: dict[int, list[Result]], *, first: Sequence[int], further: Sequence[int], least: int
+) -> dict[int, list[Result]]:
+    """What a choice may go by, of a search that ended early as of a whole one.
+
+    Only points with all trainings on the `first` seeds; their further ones only where they have all of them too, and
+    where at least `least` points of the row do: a few that happened to be judged once more must not win by that alone.
+    """
+    found = {number: _of_seeds(trainings, first) for number, trainings in points.items()}
+    whole = max((len(trainings) for trainings in found.values()), default=0)
+    found = {number: trainings for number, trainings in found.items() if len(trainings) == whole}
+    more = {number: _of_seeds(points[number], further) for number in found}
+    again = [number for number in more if len(more[number]) * len(first) == whole * len(further)]
+    if len(again) < least:
+        return found
+    return found | {number: found[number] + more[number] for number in again}
+
+
+def _of_seeds(trainings: Sequence[Result], seeds: Sequence[int]) -> list[Result]:
+    return [one for one in trainings if one.job.seed in seeds]
+
+
 def finals(results: Iterable[Result], *, first: Sequence[int], further: Sequence[int], count: int) -> list[Job]:
     """Jobs for the best points of each row, judged on the `first` seeds, on `further` ones."""
     jobs = list[Job]()
