@@ -188,6 +188,6 @@ def test_reasons_are_given_where_a_claim_is_not_reproduced(rows, timings):
     worse = changed(rows, "privacy", "James-Stein", 0.702, epsilon=8.0)
     claims = {claim.id: claim for claim in check_claims(worse, timings)}
     refuted, held = claims["q6-james-stein-epsilon-8"], claims["q6-james-stein-epsilon-16"]
-    assert refuted.told.startswith(refuted.found) and "Why: shrinking" in refuted.told
+    assert refuted.told.startswith(refuted.found) and "Why: it brings" in refuted.told
     assert held.reason is None and held.told == held.found and held.to_json()["reason"] is None
     assert all(any(name.startswith(prefix) for name in IDS) for prefix in REASONS)

@@ -1,8 +1,8 @@
 """Why a claim is not reproduced, where we know it; by the beginning of its id. Shown beside its numbers."""
 
 REASONS = {
-    "q6-james-stein-epsilon": "it brings a row nearer to the true one, but its factor differs from row to row and turns "
-    "rows round, so that a model reads less from them",
+    "q6-james-stein-epsilon": "it brings a row nearer to the true one, but its factor differs from row to row and "
+    "turns rows round, so that a model reads less from them",
 }
 
 
