@@ -18,7 +18,7 @@ from vfgnn.program import DONE, END
 from vfgnn.sealed import program
 from vfgnn.sealed.formats import COEFFICIENT, FACTOR
 from vfgnn.sealed.rehearsal import script
-from vfgnn.sealed.ridge_path import SPREAD
+from vfgnn.sealed.ridge_path import MARGIN
 from vfgnn.sealed.sizes import Sizes
 from vfgnn.transport.memory import InMemoryNetwork
 
@@ -53,7 +53,7 @@ def labellings_left(held, scalars):
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
     with np.errstate(divide="ignore", invalid="ignore"):
         second = (weights @ values**2) / (weights @ values)
-        left = np.flatnonzero(np.abs(2 / (SPREAD["smooth"] * second) - scalars[0]) < 1e-4 * scalars[0])
+        left = np.flatnonzero(np.abs(2 / (MARGIN["smooth"] * second) - scalars[0]) < 1e-4 * scalars[0])
     return [n for n in left if fits(weights[n], values, scalars)], len(left)
 
 

@@ -40,7 +40,7 @@ from vfgnn.sealed.program import (
     step_items,
 )
 from vfgnn.sealed.sizes import Sizes
-from vfgnn.sealed.training import Leader, Own, SealedTraining
+from vfgnn.sealed.training import HolderInputs, Leader, SealedTraining
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
 
@@ -123,7 +123,7 @@ class SealedHolder:
         train, val = self.rows
         sizes = Sizes(agreement, len(train), len(val))
         self._moment = SealedMoment(len(train), len(val))
-        own_part = Own(self._degrees, self._columns_long(sizes), train, val, self.leader)
+        own_part = HolderInputs(self._degrees, self._columns_long(sizes), train, val, self.leader)
         self._training = SealedTraining(computation, sizes, own_part)
 
     @property

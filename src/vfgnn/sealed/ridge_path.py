@@ -16,7 +16,7 @@ from vfgnn.model.propagated_kernels import KernelName
 from vfgnn.model.propagation import Floats
 from vfgnn.sealed.formats import COEFFICIENT, FACTOR, factor_word
 
-SPREAD: dict[KernelName, float] = {"smooth": 2.0, "hops": 3.0}
+MARGIN: dict[KernelName, float] = {"smooth": 2.0, "hops": 3.0}
 """B in second quotients <q_0, q_0> / <p_0, q_0>. These follow the spectrum, and the first ones the labels: where
 neighbours are not alike, the largest eigenvalue is 40 of the first and 4 of the second. B decides on digits alone."""
 SMALLEST, LARGEST = 2.0**-9, 2.0**13  # of the quotient: outside, words have too few digits, or too few bits
@@ -45,7 +45,7 @@ class Steps:
                 where="the label holder",
                 hint="scale the features (deviation 1, or 0 and 1); look for labels that are all of one class",
             )
-        return Steps(quotient, factor_word(2 / (SPREAD[kernel] * second)))
+        return Steps(quotient, factor_word(2 / (MARGIN[kernel] * second)))
 
     @property
     def words(self) -> torch.Tensor:

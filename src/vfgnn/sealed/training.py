@@ -58,7 +58,7 @@ class Leader(Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class Own:
+class HolderInputs:
     """What a holder brings; `leader`: at the label holder alone."""
 
     degrees: torch.Tensor  # [nodes]
@@ -71,7 +71,7 @@ class Own:
 class SealedTraining:
     """One holder's side."""
 
-    def __init__(self, computation: Computation, sizes: Sizes, own: Own) -> None:
+    def __init__(self, computation: Computation, sizes: Sizes, own: HolderInputs) -> None:
         self._computation, self._sizes, self._own = computation, sizes, own
         self._images: Images | None = None
         self._krylov: KrylovBasis | None = None
