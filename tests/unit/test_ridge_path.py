@@ -38,7 +38,7 @@ def test_steps_are_those_of_the_spread_basis():
     found = basis()
     first = first_of(found)
     steps = Steps.of(first, "smooth")
-    bound = ridge_path.SPREAD["smooth"] * float(first[1, 1] / first[0, 1])
+    bound = ridge_path.MARGIN["smooth"] * float(first[1, 1] / first[0, 1])
     assert abs(steps.bound - bound) < 1e-4 * bound  # a word of 2 / B: 2^-21 beside about 1 / 16
     assert steps.quotient == float(first[0, 1] / first[0, 0])
     assert steps.words.tolist() == [steps.first, 2 * steps.first]
