@@ -1,6 +1,7 @@
-"""The tables of messages in docs/protocol.md, from the programs themselves.
+"""The tables of messages in docs/protocol.md and docs/sealed.md, from the programs themselves.
 
     python tools/message_tables.py docs/protocol.md
+    python tools/message_tables.py docs/sealed.md
 
 Writes between the markers `<!-- messages of NAME -->` and `<!-- end -->`. A test compares the page with the programs.
 """
@@ -16,8 +17,11 @@ import torch
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.alignment.program import AlignmentPlan, aligning, most_bytes
 from vfgnn.messages import Declared, Kind
+from vfgnn.mpc.bits import packed_bytes
 from vfgnn.program import Program, calling, leaving
 from vfgnn.rows import RowSet
+from vfgnn.sealed.program import SealedMoment
+from vfgnn.sealed.program import training as sealed_training
 from vfgnn.secure_gnn.program import ServerlessAgreement
 from vfgnn.secure_gnn.program import training as secure_training
 from vfgnn.settings import Settings
@@ -28,6 +32,8 @@ HEAD = "| phase | message | from -> to | bytes | the receiver learns |\n|---|---
 # Sizes that no two letters share, so that a shape can be read as a formula.
 NODES, DIM, CLASSES, COLUMNS, PAIRS, IDS = 1009, 61, 7, (307, 311, 313), 10_007, 997
 TRAIN, VAL = 503, 401
+BOUNDS = {"A": 2003, "B": 3001, "C": 0}
+SHOWN = 8  # sizes of one kind of message
 LETTERS = {
     NODES: "n",
     DIM: "d",
@@ -38,6 +44,11 @@ LETTERS = {
     IDS: "ids",
     most_bytes(IDS): "35 ids + 16",
     **dict.fromkeys((TRAIN, VAL, TRAIN + VAL), "rows"),
+    **{NODES + bound: "N_i" for bound in BOUNDS.values() if bound},
+    CLASSES - 1: "w",
+    TRAIN * CLASSES: "rows c",
+    packed_bytes(NODES * CLASSES): "n c / 8",
+    packed_bytes(4 * VAL * CLASSES): "4 rows c / 8",  # four ridges
 }
 
 
@@ -57,11 +68,21 @@ def serverless() -> ServerlessAgreement:
     return ServerlessAgreement.model_validate(plain)
 
 
+def sealed() -> Agreement:
+    """The same holders with the sealed protocol, in the order of labels."""
+    fields = example(privacy={}, protocol="sealed", sealed={"order": "labels"}).model_dump()
+    for holder in fields["holders"]:
+        holder["entry_bound"] = BOUNDS[holder["name"]]
+    return Agreement.model_validate(fields)
+
+
 def table_of(program: Program[Any], agreement: Agreement) -> str:
     """One line for each kind of message in each phase."""
     moment = program.largest
     if isinstance(moment, Moment):
         moment = replace(moment, rows=Rows(RowSet(torch.arange(TRAIN)), RowSet(torch.arange(VAL))))
+    if isinstance(moment, SealedMoment):
+        moment = SealedMoment(TRAIN, VAL, moment.number)
     found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
     for phase in program.phases:
         for message in phase.messages(moment):
@@ -69,7 +90,7 @@ def table_of(program: Program[Any], agreement: Agreement) -> str:
             ways.append(f"{_role(message.sender, agreement)} -> {_role(message.receiver, agreement)}")
             sizes.append(_size(message))
     lines = [
-        f"| {phase_name} | `{kind}` | {_joined(ways)} | {', '.join(dict.fromkeys(sizes))} | {kind.tells} |"
+        f"| {phase_name} | `{kind}` | {_joined(ways)} | {_listed(sizes)} | {kind.tells} |"
         for (phase_name, kind), (ways, sizes) in found.items()
     ]
     return HEAD + "\n".join(lines) + "\n"
@@ -90,6 +111,12 @@ def _joined(ways: list[str]) -> str:
     return "; ".join(shown)
 
 
+def _listed(sizes: list[str]) -> str:
+    """Each once; where there are many, they are in the files of mpc/, beside the steps that send them."""
+    different = list(dict.fromkeys(sizes))
+    return ", ".join(different) if len(different) <= SHOWN else f"{len(different)} sizes"
+
+
 def _size(message: Declared) -> str:
     """Bytes as a formula of the letters in the text."""
     factor, letters = message.dtype.itemsize, []
@@ -103,7 +130,7 @@ def _size(message: Declared) -> str:
 
 def tables() -> dict[str, str]:
     """By the name in the marker."""
-    agreement, secure = example(), serverless()
+    agreement, secure, closed = example(), serverless(), sealed()
     parties, leader = agreement.parties, agreement.label_holder
     tokens = AlignmentPlan("tokens", agreement.holder_names, leader, agreement.others, IDS)
     psi = AlignmentPlan("psi", ("A", "B"), "A", (SERVER, "B"), IDS)
@@ -114,6 +141,7 @@ def tables() -> dict[str, str]:
         "calling": table_of(calling(parties, leader), agreement),
         "alignment by tokens": table_of(aligning(tokens), agreement),
         "alignment by psi": table_of(aligning(psi), agreement),
+        "sealed training": table_of(sealed_training(closed), closed),
         "SecureGNN": table_of(secure_training(secure), secure),
     }
 

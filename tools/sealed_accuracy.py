@@ -19,6 +19,8 @@ from rich.console import Console
 from torch_geometric.data import Data
 
 from vfgnn.data import datasets
+from vfgnn.data.feature_maps import mapped
+from vfgnn.data.holdings import Holding
 from vfgnn.experiments.sealed import sealed_settings
 from vfgnn.experiments.sealed_search import DATASETS, pooled_kernel
 from vfgnn.experiments.splits import PER_CLASS, REPORTED_FROM, VALIDATION, Split, draw_split, public_split, rows_of
@@ -26,7 +28,6 @@ from vfgnn.model.propagated_kernels import Kernel
 from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.model.propagation import Integers
 from vfgnn.model.ridge_training import ridge_model
-from vfgnn.model.used_columns import used_columns
 from vfgnn.records import write_json
 from vfgnn.settings import Settings
 
@@ -51,7 +52,7 @@ def accuracy(kernel: Kernel, y: Integers, split: Split, test: Integers, model: R
 def measure(data: Data, settings: Settings) -> dict[str, list[float]]:
     """Each figure of each kind of split."""
     model = ridge_model(settings)
-    data.x = used_columns(data.x, settings.sealed.columns)
+    data.x = mapped(Holding(x=data.x, edge_index=data.edge_index), settings.sealed).x
     kernel, y, test = pooled_kernel(data, model), data.y.numpy(), rows_of(data.test_mask)
     others = [other_split(y, seed) for seed in range(DRAWS)]
     return {

@@ -74,6 +74,8 @@ class FederationFile(Public):
     def _consistent(self) -> Self:
         if (self.nodes is None) == (self.alignment is None):
             raise ValueError("either nodes (data that is aligned already) or an [alignment] table is needed")
+        if self.settings.protocol == "sealed":
+            raise ValueError('protocol = "split": the sealed protocol runs in one process so far (vfgnn simulate)')
         if self.alignment is not None:
             if self.alignment.method == "psi" and len(self.holders) != 2:
                 raise ValueError(f"alignment by psi is for two holders, not {len(self.holders)}: use tokens")

@@ -18,7 +18,6 @@ from vfgnn.errors import ConfigError
 Gnn = Literal["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp", "own"]
 Combine = Literal["concat", "mean", "regression", "confidence", "own"]
 FeatureScaling = Literal["none", "row"]
-SealedColumns = Literal["given", "binary"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 MOST = 2**40  # of anything that is counted: far beyond any federation, and no number that overflows
 Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -91,13 +90,18 @@ class Sealed(Public):
 
     kernel: Literal["smooth", "hops"] = "smooth"  # smooth: neighbours are alike; hops: a weight for each hop (tables)
     order: Literal["auto", "labels", "features"] = "auto"  # what travels; auto: what is cheaper by public sizes
-    columns: SealedColumns = "given"  # binary: each holder puts 1 where its columns are not 0, before anything else
     hops: Annotated[int, Field(ge=1, le=64)] | None = None  # K; None: 10 for smooth, 2 for hops
     teleport: Fraction = 0.1  # alpha of smooth: how much a node stays itself in each hop
     steps: Annotated[int, Field(ge=1, le=32)] = 4  # vectors of the Krylov space; t
     # strengths of the ridge, as multiples of the first Rayleigh quotient: validation classes choose among them
     ridges: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=16)] = (0.1, 0.3, 1.0, 3.0)
     minimum: Literal["weights", "kernel"] = "weights"  # what coefficients minimise (model/krylov.py)
+    # what each holder makes of its own columns, by itself, before anything else (data/feature_maps.py)
+    # bins: quantile bins of each column, 0 or 1; binary: 1 where a value is above 0
+    columns: Literal["as they are", "bins", "binary"] = "as they are"
+    bins: Annotated[int, Field(ge=2, le=64)] = 12
+    own_degree: bool = False  # the number of its own neighbours as one more column, in bins
+    scaled: bool = False  # every column that comes of it less its mean, over its deviation
     degree_bits: Annotated[int, Field(ge=2, le=14)] = 8  # degrees of the union graph fit, or their edges are dropped
     columns_at_once: Whole = 64  # in the order of features: bounds the memory
     opens: Literal["classes", "scores"] = "classes"  # what the label holder learns of the rows it asks for

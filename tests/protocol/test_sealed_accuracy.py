@@ -26,7 +26,7 @@ CASES = {
     "smooth, real columns": (lambda: small(3, real=(0, 2), seed=22), {"kernel": "smooth", "hops": 4}),
     "smooth, 90 training rows": (
         lambda: small(2, nodes=180, edges=300, classes=2, seed=23),
-        {"kernel": "smooth", "hops": 3},
+        {"kernel": "smooth", "hops": 3, "ridges": STRONG},
     ),
     "hops": (lambda: small(2, real=(1,), seed=24), {"kernel": "hops", "hops": 2, "ridges": STRONG}),
     "hops, 90 training rows": (
@@ -75,7 +75,7 @@ def test_scores_are_those_of_the_float_model_within_the_bound(name):
     held, labels = make()
     trained = train(held, labels, opens="scores", order="labels", **changed)
     model, leader, steps = model_of(held, labels, **changed), trained.leader, 4
-    p = [joined(trained, lambda one, s=s: one._kept[s].short) * SHORT for s in range(steps)]
+    p = [joined(trained, lambda one, s=s: one._vectors[s]) * LONG for s in range(steps)]
     q = [joined(trained, lambda one, s=s: one._kept[s].values) * LONG for s in range(steps)]
     images = [model.image(Near.exact(vector)) for vector in p]
     for image, found in zip(images, q, strict=True):

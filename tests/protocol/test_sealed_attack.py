@@ -12,12 +12,13 @@ import torch
 
 from tests.sealed_twin import adjacency, labels_of, small, train
 from vfgnn.model.krylov import coefficients
-from vfgnn.model.propagated_kernels import SPREAD, make_kernel
+from vfgnn.model.propagated_kernels import make_kernel
 from vfgnn.mpc.blinding import Blinding
 from vfgnn.program import DONE, END
 from vfgnn.sealed import program
 from vfgnn.sealed.formats import COEFFICIENT, FACTOR
 from vfgnn.sealed.rehearsal import script
+from vfgnn.sealed.ridge_path import MARGIN
 from vfgnn.sealed.sizes import Sizes
 from vfgnn.transport.memory import InMemoryNetwork
 
@@ -50,9 +51,9 @@ def labellings_left(held, scalars):
     centred = vectors.T - vectors.T.mean(axis=1, keepdims=True)
     weights = (every_labelling() @ centred.T.astype(np.float32)).astype(np.float64) ** 2
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
-    quotient = weights @ values
-    with np.errstate(divide="ignore"):
-        left = np.flatnonzero(np.abs(2 / (SPREAD["smooth"] * quotient) - scalars[0]) < 1e-4 * scalars[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        second = (weights @ values**2) / (weights @ values)
+        left = np.flatnonzero(np.abs(2 / (MARGIN["smooth"] * second) - scalars[0]) < 1e-4 * scalars[0])
     return [n for n in left if fits(weights[n], values, scalars)], len(left)
 
 
@@ -64,7 +65,7 @@ def fits(weights, values, scalars):
     while len(p) < STEPS:
         p.append((4 * x - 2) * p[-1] - p[-2])
     vectors = np.stack([*p, values * p[-1]])
-    own = coefficients((vectors * weights) @ vectors.T, bound, RIDGE * bound / SPREAD["smooth"], minimum="weights")
+    own = coefficients((vectors * weights) @ vectors.T, bound, RIDGE * (weights @ values), minimum="weights")
     return np.abs(own - scalars[1:]).max() < 1e-3 * np.abs(scalars[1:]).max()
 
 

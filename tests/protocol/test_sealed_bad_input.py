@@ -5,9 +5,11 @@ import logging
 import pytest
 import torch
 
+from tests.network import small as small_processes
 from tests.sealed_twin import labels_of, settings_of, small, train
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ChannelClosed, ConfigError, DataError, Overflow, VfgnnError
+from vfgnn.files import load_federation
 from vfgnn.lab.simulate import build
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.sealed import program
@@ -131,14 +133,13 @@ def test_edges_beyond_the_quota_are_dropped_and_said(caplog):
 
 
 def test_without_a_quota_a_sum_leaves_the_table(monkeypatch):
-    """A degree of 41 has the factor of 41 mod 16. Nobody sees that; here the inner products are then impossible."""
+    """Unseen: a degree of 41 has the factor of 41 mod 16."""
     monkeypatch.setattr("vfgnn.agreement.Agreement.degree_quota", 40)
     held, labels = small(2, nodes=41)
     held = [Holding(x=held[0].x, edge_index=star(41)), Holding(x=held[1].x, edge_index=held[1].edge_index[:, :0])]
-    with pytest.raises(Overflow, match="left the ring"):
-        train(held, labels, degree_bits=4, **SETTINGS)
-    monkeypatch.undo()
-    train(held, labels, degree_bits=4, **SETTINGS)
+    trained = train(held, labels, degree_bits=4, **SETTINGS)
+    looked_up = next(shares[0] for call, shares in trained.joined() if call == "look_up")
+    assert looked_up[0] == round((0.9 / (41 % 16)) ** 0.5 * 2**20)
 
 
 @pytest.mark.parametrize("phase", ["set_up", "prepare", "step", "finish"])
@@ -216,3 +217,14 @@ def test_nothing_private_in_a_repr():
         for shown in (party, party.state(), party._means, party._training, party.rows):
             assert "tensor" not in repr(shown)
     assert "tensor" not in repr(trained.leader._steps)
+
+
+def test_processes_are_refused_by_name_so_far(tmp_path):
+    with pytest.raises(ConfigError, match="one process so far"):
+        small_processes(tmp_path / "federation", protocol="sealed")
+    folder = small_processes(tmp_path / "split").folder
+    file = folder / "federation.toml"
+    file.write_text(file.read_text().replace('protocol = "split"', 'protocol = "sealed"'))
+    with pytest.raises(ConfigError) as refused:
+        load_federation(file)
+    assert "one process so far" in str(refused.value.expected)

@@ -33,8 +33,8 @@ def error_of(held, labels, *, kernel="smooth", hops):
 def no_guards(monkeypatch):
     """The dealer deals for what is rehearsed, so that is forgotten before and after."""
     rehearsal.script.cache_clear()
-    for guard in ("images.range_guard", "basis.product_guard"):
-        monkeypatch.setattr(f"vfgnn.sealed.{guard}", lambda rows: 0)
+    for guard in ("images.range_guard", "training.product_guard"):
+        monkeypatch.setattr(f"vfgnn.sealed.{guard}", lambda *sizes: 0)
     yield
     rehearsal.script.cache_clear()
 
@@ -70,12 +70,13 @@ def test_what_leaves_the_ring_all_the_same_is_refused():
         train(held, labels, order="labels", kernel="hops", hops=2, steps=4, record=False)
 
 
-def drawn(rows):
-    """So many training rows of PubMed, from a fixed order, and 500 for validation."""
+def drawn(rows, *, scale=1):
+    """So many training rows of PubMed, from a fixed order, and 500 for validation; columns times `scale`."""
     data = Federation.split("pubmed", holders=2, seed=0)
     y = data.labels.y
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(1))
-    return data.holdings, Labels(y, order[:rows], order[rows : rows + 500], order[rows + 500 :], 3)
+    held = [Holding(x=one.x * scale, edge_index=one.edge_index) for one in data.holdings]
+    return held, Labels(y, order[:rows], order[rows : rows + 500], order[rows + 500 :], 3)
 
 
 @pytest.mark.slow
@@ -88,8 +89,15 @@ def test_pubmed_with_any_number_of_training_rows(rows):
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_guards")
 def test_pubmed_without_guards():
-    held, labels = drawn(18_000)
+    """Its own columns are small enough without any guard; ten times as long they are not."""
+    held, labels = drawn(18_000, scale=10)
     assert error_of(held, labels, hops=10) > ERROR
+
+
+@pytest.mark.slow
+def test_pubmed_with_long_columns():
+    held, labels = drawn(18_000, scale=10)
+    assert error_of(held, labels, hops=10) < ERROR
 
 
 def test_guards_grow_with_the_rows():

@@ -10,6 +10,7 @@ from vfgnn.experiments.catalogue import BEST, PAPER_TABLE_2
 from vfgnn.experiments.claims import check_claims, readings_of
 from vfgnn.experiments.findings import OPEN
 from vfgnn.experiments.privacy import PAPER_TABLE_5
+from vfgnn.experiments.reasons import REASONS
 from vfgnn.experiments.studies import PAPER_TABLE_3, PAPER_TABLE_4
 from vfgnn.experiments.tables import TableRow, open_rows
 
@@ -181,3 +182,12 @@ def test_arxivs_claims_are_judged_on_other_features_and_say_so(rows, timings):
     own = {claim.id: claim for claim in check_claims([*text, *rows], timings)}
     assert not any(claim.judged_on for claim in own.values())  # OGB's own come first
     assert found["q1-arxiv-vfgnn-c"].to_json()["judged_on"] == "arxiv_text"
+
+
+def test_reasons_are_given_where_a_claim_is_not_reproduced(rows, timings):
+    worse = changed(rows, "privacy", "James-Stein", 0.702, epsilon=8.0)
+    claims = {claim.id: claim for claim in check_claims(worse, timings)}
+    refuted, held = claims["q6-james-stein-epsilon-8"], claims["q6-james-stein-epsilon-16"]
+    assert refuted.told.startswith(refuted.found) and "Why: it brings" in refuted.told
+    assert held.reason is None and held.told == held.found and held.to_json()["reason"] is None
+    assert all(any(name.startswith(prefix) for name in IDS) for prefix in REASONS)

@@ -74,11 +74,12 @@ def test_a_toy_message_is_known_everywhere(tmp_path):
     assert "that the sender is polite" in table_of(after, fed)
 
 
-def test_the_page_has_the_programs_tables():
-    page = Path(__file__).parents[2] / "docs" / "protocol.md"
+@pytest.mark.parametrize(("name", "count"), [("protocol.md", 7), ("sealed.md", 1)])
+def test_the_page_has_the_programs_tables(name, count):
+    page = Path(__file__).parents[2] / "docs" / name
     text = page.read_text()
-    assert filled(text) == text, "run: python tools/message_tables.py docs/protocol.md"
-    assert text.count("| phase | message |") == 7
+    assert filled(text) == text, f"run: python tools/message_tables.py docs/{name}"
+    assert text.count("| phase | message |") == count
 
 
 def test_a_toy_message_is_carried_out():

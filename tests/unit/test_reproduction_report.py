@@ -110,7 +110,7 @@ def test_the_page_has_every_table_and_claim(reproduction, page):
     for grid in every_grid(reproduction):
         assert {cell for row in grid.rows for cell in row} <= shown
     for claim in reproduction.claims:
-        assert {claim.name, claim.says, claim.found, claim.mark} <= shown
+        assert {claim.name, claim.says, claim.told, claim.mark} <= shown
     assert shown >= {"18.65 s", "166.81 s", "6.25 s", "2026-11-16 16:01 to 2026-11-17 17:20", "1.2.3"}
     assert page.count('<div class="figure">') == len(FIGURES)
 
@@ -129,7 +129,7 @@ def test_markdown_has_the_same_and_its_figures(reproduction, tmp_path):
     for grid in grids_of(reproduction.rows):
         assert grid.to_markdown() in text + "\n"
     for claim in reproduction.claims:
-        assert f"| {claim.mark} | {claim.name} | {claim.says} | {claim.found} |" in text
+        assert f"| {claim.mark} | {claim.name} | {claim.says} | {claim.told} |" in text
     assert re.findall(r"\]\((.*?)\)", text) == [f"figures/{name}.svg" for name in FIGURES]
     for name in FIGURES:
         assert (tmp_path / "figures" / f"{name}.svg").read_text().count("<svg") == 1

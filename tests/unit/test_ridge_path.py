@@ -6,6 +6,7 @@ import torch
 from vfgnn.errors import Overflow
 from vfgnn.model.krylov import grow_basis
 from vfgnn.model.propagated_kernels import SPREAD
+from vfgnn.sealed import ridge_path
 from vfgnn.sealed.formats import FACTOR
 from vfgnn.sealed.ridge_path import Steps, path_words, refuse_impossible
 
@@ -35,8 +36,11 @@ def first_of(found):
 
 def test_steps_are_those_of_the_spread_basis():
     found = basis()
-    steps = Steps.of(first_of(found), "smooth")
-    assert abs(steps.bound - found.bound) < 1e-4 * found.bound  # a word of 2 / B: 2^-21 beside about 1 / 8
+    first = first_of(found)
+    steps = Steps.of(first, "smooth")
+    bound = ridge_path.MARGIN["smooth"] * float(first[1, 1] / first[0, 1])
+    assert abs(steps.bound - bound) < 1e-4 * bound  # a word of 2 / B: 2^-21 beside about 1 / 16
+    assert steps.quotient == float(first[0, 1] / first[0, 0])
     assert steps.words.tolist() == [steps.first, 2 * steps.first]
     assert "Steps(" not in repr(steps) or str(steps.first) not in repr(steps)
 
@@ -47,6 +51,7 @@ def test_steps_are_those_of_the_spread_basis():
         ([[1.0, -0.5], [-0.5, 2.0]], "Rayleigh quotient"),  # negative
         ([[1.0, 1e-4], [1e-4, 2.0]], "Rayleigh quotient"),
         ([[1.0, 9000.0], [9000.0, 1e9]], "Rayleigh quotient"),
+        ([[1.0, 100.0], [100.0, 1e7]], "Rayleigh quotient"),  # the second one
         ([[0.0, 0.0], [0.0, 0.0]], "Rayleigh quotient"),  # labels of one class
         ([[1.0, 5.0], [5.0, 2.0]], "left the ring"),  # Cauchy and Schwarz
         ([[-1.0, 0.1], [0.1, 2.0]], "left the ring"),

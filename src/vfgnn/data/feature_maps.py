@@ -5,6 +5,8 @@ private: the map stays in the holder's own folder. How many columns come of it i
 
     bins    quantile bins of each column, one 0/1 column for each bin; a column of two values becomes one 0/1 column,
             a constant column none
+    binary  1 where a value is above 0: for words, where it matters that one is there more than how often. It does not
+            look at other rows, so it is the same however columns are dealt
     none    the columns as they are
     degree  the number of the holder's own neighbours as one more column, always in bins: those of degrees grow about as
             powers do, so that the logarithm would have the same
@@ -22,9 +24,11 @@ import torch
 
 from vfgnn.data.holdings import Holding
 from vfgnn.errors import ConfigError, DataError
+from vfgnn.settings import Sealed
 
-MapName = Literal["none", "bins"]
+MapName = Literal["none", "bins", "binary"]
 BINS = 12
+ABOVE_0 = float(np.finfo(np.float64).tiny)
 Floats = npt.NDArray[np.float64]
 
 
@@ -105,6 +109,15 @@ class FeatureMap:
         return f"FeatureMap(inputs={self.inputs}, degree={self.degree}, columns={len(self.columns)})"
 
 
+def mapped(holding: Holding, chosen: Sealed) -> Holding:
+    """The holding with the columns that the settings ask for; its own rows alone are looked at."""
+    if chosen.columns == "as they are" and not chosen.own_degree and not chosen.scaled:
+        return holding
+    name: MapName = "none" if chosen.columns == "as they are" else chosen.columns
+    fitted = fit_map(holding, name=name, bins=chosen.bins, degree=chosen.own_degree, scaled=chosen.scaled)
+    return replace(holding, x=fitted.apply(holding))
+
+
 def fit_map(
     holding: Holding, *, name: MapName = "bins", bins: int = BINS, degree: bool = False, scaled: bool = False
 ) -> FeatureMap:
@@ -118,6 +131,8 @@ def fit_map(
         own = values[:, number]
         if name == "none" and number < inputs:
             columns.append(Column(number, None))
+        elif name == "binary" and number < inputs:
+            columns.append(Column(number, (ABOVE_0,)))
         elif len(own) and own.min() < own.max():
             columns.append(Column(number, bounds_of(own, bins)))
     whole = all(bool((values[:, c.number] == values[:, c.number].round()).all()) for c in columns if c.bounds is None)

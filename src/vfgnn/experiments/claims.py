@@ -17,6 +17,7 @@ from vfgnn.experiments.baseline import DATASET, PAPER_ACCURACY, PAPER_SECONDS, P
 from vfgnn.experiments.catalogue import BEST, COMPARE, PAPER_TABLE_2, READINGS, Model, Where
 from vfgnn.experiments.findings import Finding, Rows, judged_on, ordered
 from vfgnn.experiments.privacy import PAPER_TABLE_5, PRINTED, Noise
+from vfgnn.experiments.reasons import reason_for
 from vfgnn.experiments.studies import COMBINES, PAPER_TABLE_3, PAPER_TABLE_4
 from vfgnn.experiments.tables import Mark, TableRow, show_proportion
 
@@ -67,10 +68,20 @@ class Claim:
         """The verdict."""
         return {True: Mark.REPRODUCED, False: Mark.NOT_REPRODUCED, None: Mark.OPEN}[self.reproduced]
 
+    @property
+    def reason(self) -> str | None:
+        """Why it is not reproduced, if it is not and we know."""
+        return reason_for(self.id) if self.reproduced is False else None
+
+    @property
+    def told(self) -> str:
+        """What was found, and the reason."""
+        return self.found if self.reason is None else f"{self.found}. Why: {self.reason}"
+
     def to_json(self) -> dict[str, object]:
         """With its name in full, for people, and the parts of the name that programs ask for."""
         verdict = {"id": self.id, "reading": self.reading, "verdict": self.mark.value, "judged_on": self.judged_on}
-        found = {"says": self.says, "found": self.found, "reproduced": self.reproduced}
+        found = {"says": self.says, "found": self.found, "reproduced": self.reproduced, "reason": self.reason}
         return {**verdict, "name": self.name, **found, "question": self.question, "of_best": self.of_best}
 
 

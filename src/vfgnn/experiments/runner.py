@@ -129,7 +129,7 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
         if federation.agreement.sealed:
             opened = opened_by(Sizes(federation.agreement, len(labels.train), len(labels.val)))
     elif settings.protocol == "sealed":
-        outcome = train_ridge(holdings[0], labels, settings)
+        outcome = train_ridge(holdings, labels, settings)
     else:
         outcome = CentralTraining(holdings[0], labels, settings, seed=randomness.insecure_seed(task.seed)).train()
     result = TaskResult(

@@ -101,6 +101,12 @@ def write_federation(
 
     `holders`: their names, A, B, ... if None; `code`: the user's own, found by import path in every party's process.
     """
+    if settings.protocol == "sealed":
+        raise ConfigError(
+            "the sealed protocol runs in one process so far",
+            expected="protocol = split for a federation of processes",
+            hint="use vfgnn simulate, or vfgnn.simulate, for protocol = sealed",
+        )
     agreement = agreement_of(holdings, labels, settings, holders)
     names = [SERVER, *([DEALER] if agreement.dealt else []), *agreement.holder_names]
     paths = {name: (code or OwnCode()).paths_at(name) for name in names}  # refuses before anything is written

@@ -185,6 +185,10 @@ class Scenario:
 
     def compare(self, hear: Hear) -> tuple[dict[str, Outcome], Outcome]:
         """Each holder alone, and everything pooled: the same model in the clear."""
+        if self.settings.protocol == "sealed":
+            alone = zip(self.names, self.holdings, strict=True)
+            isolated = {f"{who} alone": train_ridge([held], self.labels, self.settings) for who, held in alone}
+            return isolated, train_ridge(self.holdings, self.labels, self.settings)
         isolated = {
             f"{who} alone": self._central("isolated", holding, hear(f"{who} alone"))
             for who, holding in zip(self.names, self.holdings, strict=True)
@@ -193,8 +197,6 @@ class Scenario:
 
     def _central(self, tuned_as: str, holding: Holding, hear: Callable[[EpochMetrics], None]) -> Outcome:
         settings = self.preset.settings(dataset=self.dataset, model=tuned_as, overrides=self.changed)
-        if settings.protocol == "sealed":
-            return train_ridge(holding, self.labels, settings)
         training = CentralTraining(
             holding,
             self.labels,

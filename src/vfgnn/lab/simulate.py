@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from vfgnn.agreement import SERVER, Agreement
 from vfgnn.contribution import Contribution
+from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import ConfigError
@@ -130,6 +131,8 @@ def build(
     names: Sequence[str] | None = None,
 ) -> SimulatedFederation:
     """The protocol of the settings; the first holder has the labels. `seed` is public here, so nothing is secret."""
+    if settings.protocol == "sealed":
+        holdings = [mapped(holding, settings.sealed) for holding in holdings]
     agreement = agreement_of(holdings, labels, settings, names)
     return assemble(
         agreement,

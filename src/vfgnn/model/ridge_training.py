@@ -1,31 +1,35 @@
-"""The sealed protocol's model on one holding, in the clear: what a holder gets alone, and what pooling would give.
+"""The sealed protocol's model in the clear: what a holder gets alone, and what pooling would give.
 
 The same settings, and the same choice of a ridge by the classes of validation rows. For comparisons; a federation never
 runs this.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 import torch
 
+from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.model import metrics
 from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeFit, RidgeModel, choose, fit_by_kernel, make_targets
-from vfgnn.model.propagation import neighbours
-from vfgnn.model.used_columns import used_columns
+from vfgnn.model.propagation import union
 from vfgnn.records import EpochMetrics, Outcome
 from vfgnn.settings import Settings
 
 
-def train_ridge(holding: Holding, labels: Labels, settings: Settings) -> Outcome:
-    """Train, choose the ridge on validation rows, report it on test rows."""
+def train_ridge(holdings: Sequence[Holding], labels: Labels, settings: Settings) -> Outcome:
+    """Of these holdings together: train, choose the ridge on validation rows, report it on test rows."""
     model, y = ridge_model(settings), labels.y.numpy()
-    adjacency = neighbours(holding.edge_index.numpy(), holding.nodes)
-    features = sp.csr_array(used_columns(holding.x, settings.sealed.columns).double().numpy())
+    held = [mapped(holding, settings.sealed) for holding in holdings]
+    adjacency = union((one.edge_index.numpy() for one in held), held[0].nodes)
+    features = sp.csr_array(np.concatenate([one.x.double().numpy() for one in held], axis=1))
     kernel = make_kernel(features, adjacency, name=model.kernel, hops=model.hops, teleport=model.teleport)
-    fit = fit_by_kernel(kernel, make_targets(y, labels.train.numpy(), labels.classes), model)
-    return _outcome(fit, labels, model.steps)
+    targets = make_targets(y, labels.train.numpy(), labels.classes, class_weights=settings.class_weights)
+    return _outcome(fit_by_kernel(kernel, targets, model), labels, settings)
 
 
 def ridge_model(settings: Settings) -> RidgeModel:
@@ -42,9 +46,13 @@ def ridge_model(settings: Settings) -> RidgeModel:
     )
 
 
-def _outcome(fit: RidgeFit, labels: Labels, steps: int) -> Outcome:
-    scores = torch.from_numpy(fit.scores[choose(fit, labels.y.numpy(), labels.val.numpy(), metric="accuracy")])
+def _outcome(fit: RidgeFit, labels: Labels, settings: Settings) -> Outcome:
+    """Chosen as on shares: by classes, so by F1 where the settings say so, else by accuracy."""
+    metric: metrics.Metric = "f1" if settings.select_by == "f1" else "accuracy"
+    classes = [np.eye(labels.classes)[scores.argmax(axis=1)] for scores in fit.scores]
+    by_class = replace(fit, scores=tuple(classes))
+    scores = torch.from_numpy(fit.scores[choose(by_class, labels.y.numpy(), labels.val.numpy(), metric=metric)])
     found = metrics.scores(scores[labels.test], labels.y[labels.test])
-    reached = float(np.mean((scores[labels.val].argmax(dim=1) == labels.y[labels.val]).numpy()))
-    history = tuple(EpochMetrics(step + 1, None, None) for step in range(steps))
-    return Outcome(steps, reached, found["accuracy"], history, found)
+    reached = metrics.accuracy(scores[labels.val], labels.y[labels.val])
+    history = tuple(EpochMetrics(step + 1, None, None) for step in range(settings.sealed.steps))
+    return Outcome(settings.sealed.steps, reached, found["accuracy"], history, found)

@@ -9,34 +9,62 @@ inner products in the ring: formats.py.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from vfgnn.mpc.blinding import Blinded
 from vfgnn.sealed.computation import Blocks, Computation
-from vfgnn.sealed.formats import FACTOR, LONG, MEAN_BITS, SCORE, SHORT, gram_bits, product_guard, row_bits
+from vfgnn.sealed.formats import FACTOR, LONG, MEAN_BITS, SCORE, SHORT, gram_bits, row_bits
 from vfgnn.sealed.images import Image, Images
 
 QUOTIENT_BITS = 2 * SHORT - 16  # of the two inner products that the first step follows from
 LOW_BITS = 12  # of inner products that nobody learns
 
 
-class KrylovBasis:
-    """One holder's side."""
+@dataclass(frozen=True, repr=False)
+class RowWeights:
+    """What each training row counts, known to the label holder alone; on average 1."""
 
-    def __init__(self, computation: Computation, images: Images, labels: torch.Tensor) -> None:
-        """`labels`: a share of p_0 [training rows, columns], LONG."""
-        self._computation, self._images = computation, images
+    root: Blinded  # [training rows, 1]
+    whole: Blinded
+
+
+class KrylovBasis:
+    """One holder's side. With row weights w, vectors are those of w^1/2 K w^1/2, and means are weighted."""
+
+    def __init__(
+        self,
+        computation: Computation,
+        images: Images,
+        labels: torch.Tensor,
+        *,
+        guard: int,
+        row_weights: RowWeights | None = None,
+    ) -> None:
+        """`labels`: a share of p_0 [training rows, columns], LONG; `guard`: formats.product_guard."""
+        self._computation, self._images, self._row_weights = computation, images, row_weights
+        self._guard = guard
         self._vectors = [labels]
+        self._taken = labels  # the last image at the training rows, as a vector
         self._kept: list[Image] = []
         self._means: list[torch.Tensor] = []
 
     def apply(self) -> None:
         """K to the last vector."""
-        image = self._images.of(self._vectors[-1])
-        mean = self._mean(self._images.train.pick(image.values))
-        self._kept.append(Image(image.values - mean, image.weights, image.short))
+        image = self._images.of(self._weighted(self._vectors[-1], whole=False))
+        mean = self._mean(self._weighted(self._images.train.pick(image.values), whole=True))
+        self._kept.append(Image(image.values - mean, image.weights))
         self._means.append(mean)
+        self._taken = self._weighted(self._images.train.pick(self._kept[-1].values), whole=False)
+
+    def _weighted(self, rows: torch.Tensor, *, whole: bool) -> torch.Tensor:
+        """The training rows, each times its weight or the root of it, LONG."""
+        if self._row_weights is None:
+            return rows
+        factor = self._row_weights.whole if whole else self._row_weights.root
+        (scaled,) = self._computation.scale((rows, [factor]), bits=FACTOR)
+        return scaled.by[0]
 
     def _mean(self, values: torch.Tensor) -> torch.Tensor:
         """Over the training rows [1, columns]. Cut before it meets 1 / L: 62 bits have no room for both."""
@@ -49,11 +77,10 @@ class KrylovBasis:
 
     def quotient(self) -> torch.Tensor:
         """A share of the inner products of p_0 and q_0 [2, 2], QUOTIENT_BITS."""
-        image = self._images.train.pick(self._kept[0].values)
-        guard = product_guard(len(image))
-        (short,) = self._computation.truncate(image, bits=FACTOR + guard)
-        products = self._inner_products([self._kept[0].short, short], cut=2 * SHORT - QUOTIENT_BITS)
-        back = torch.tensor([1, 1 << guard], device=products.device)
+        (image,) = self._computation.truncate(self._taken, bits=FACTOR + self._guard)
+        (labels,) = self._computation.truncate(self._vectors[0], bits=FACTOR)
+        products = self._inner_products([labels, image], cut=2 * SHORT - QUOTIENT_BITS)
+        back = torch.tensor([1, 1 << self._guard], device=products.device)
         return products * back * back[:, None]
 
     def recur(self, step: Blinded) -> None:
@@ -65,7 +92,7 @@ class KrylovBasis:
 
     def _stepped(self, step: Blinded) -> torch.Tensor:
         """The last image at the training rows, times a step: of the size of a vector."""
-        (scaled,) = self._computation.scale((self._images.train.pick(self._kept[-1].values), [step]), bits=FACTOR)
+        (scaled,) = self._computation.scale((self._taken, [step]), bits=FACTOR)
         return scaled.by[0]
 
     def inner_products(self, step: Blinded) -> torch.Tensor:

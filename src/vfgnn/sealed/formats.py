@@ -11,6 +11,7 @@ FACTOR = 20
 LONG = SHORT + FACTOR
 COEFFICIENT = 30  # of what combines images: they may be large where it is small
 SCORE = SHORT + COEFFICIENT  # of what is combined
+ROW_NORM = 64.0  # of columns that are not scaled: so many ones, say
 MEAN_BITS = 16  # of 1 / L, beyond the bits of L itself
 FEATURE_BITS = 16  # of real columns: what meets them is cut by as many, and keeps more than SHORT
 
@@ -30,12 +31,13 @@ def row_bits(rows: int) -> int:
     return max(3, math.ceil(math.log2(rows)))
 
 
-def range_guard(train_rows: int) -> int:
+def range_guard(train_rows: int, row_norm: float = ROW_NORM) -> int:
     """Bits that are cut on entry to the second propagation, so that sums over many training rows stay in the ring.
 
-    What is cut here is lost to everything that follows. Up to 256 rows nothing has to be.
+    `row_norm`: about the squared norm of a row of all columns. What is cut here is lost to everything that follows. Up
+    to 256 rows of 64 ones nothing has to be.
     """
-    return max(0, math.ceil(math.log2(train_rows / 256)))
+    return max(0, math.ceil(math.log2(train_rows * row_norm)) - 14)
 
 
 def gram_bits(entries: int) -> int:
@@ -46,6 +48,6 @@ def gram_bits(entries: int) -> int:
     return min(26, (61 - 10 - math.ceil(math.log2(entries))) // 2)
 
 
-def product_guard(train_rows: int) -> int:
+def product_guard(train_rows: int, row_norm: float = ROW_NORM) -> int:
     """Bits that are cut from an image before its inner products, which would leave the ring first."""
-    return max(0, math.ceil(math.log2(train_rows / 16))) - range_guard(train_rows)
+    return max(0, math.ceil(math.log2(train_rows * row_norm)) - 10) - range_guard(train_rows, row_norm)

@@ -15,7 +15,6 @@ from vfgnn.channel import Channel
 from vfgnn.checkpoint import RoleState
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.ring_matrix import ring_matrix
-from vfgnn.model.used_columns import used_columns
 from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import FixedPoint
 from vfgnn.mpc.material import DealtMaterial
@@ -24,7 +23,7 @@ from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds
 from vfgnn.mpc.slots import check_edges
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.rows import RowSet
-from vfgnn.sealed.formats import LONG
+from vfgnn.sealed.formats import LONG, feature_bits
 from vfgnn.sealed.joint_computation import JointComputation, Means, Supply
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
 from vfgnn.sealed.program import (
@@ -40,8 +39,8 @@ from vfgnn.sealed.program import (
     script_of,
     step_items,
 )
-from vfgnn.sealed.sizes import Sizes, bits_of_columns
-from vfgnn.sealed.training import Leader, Own, SealedTraining
+from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.training import HolderInputs, Leader, SealedTraining
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
 
@@ -72,9 +71,8 @@ class SealedHolder:
         check_edges(
             self._entries, nodes=agreement.nodes, declared=shape.entry_bound, holder=me
         )  # before anything is sent
-        features = FixedPoint(bits_of_columns(agreement, shape), agreement.settings.feature_bound)
-        x = used_columns(own.holding.x, agreement.settings.sealed.columns)
-        self._x_ring = features.encode(x, f"the features of {me}")
+        features = FixedPoint(feature_bits(integer=shape.integer), agreement.settings.feature_bound)
+        self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)
         self._means: Means | None = None
         self._training: SealedTraining | None = None
@@ -125,7 +123,7 @@ class SealedHolder:
         train, val = self.rows
         sizes = Sizes(agreement, len(train), len(val))
         self._moment = SealedMoment(len(train), len(val))
-        own_part = Own(self._degrees, self._columns_long(sizes), train, val, self.leader)
+        own_part = HolderInputs(self._degrees, self._columns_long(sizes), train, val, self.leader)
         self._training = SealedTraining(computation, sizes, own_part)
 
     @property

@@ -23,11 +23,10 @@ from vfgnn.sealed.sizes import Sizes
 
 @dataclass(frozen=True, repr=False)
 class Image:
-    """K p / 2^h of some rows, LONG; the part of the primal weights that it comes from, LONG; and p itself, SHORT."""
+    """K p / 2^h of some rows, LONG, and the part of the primal weights that it comes from, LONG."""
 
     values: torch.Tensor
     weights: dict[str, torch.Tensor]
-    short: torch.Tensor
 
 
 class Images(Protocol):
@@ -53,20 +52,25 @@ class LabelImages:
     complete = True
 
     def __init__(
-        self, computation: Computation, kernel: SharedKernel, features: SharedFeatures, train: RowSet, val: RowSet
+        self,
+        computation: Computation,
+        kernel: SharedKernel,
+        features: SharedFeatures,
+        sizes: Sizes,
+        rows: tuple[RowSet, RowSet],
     ) -> None:
         self._computation, self._kernel, self._features = computation, kernel, features
-        self.train, self.val = train, val
-        self._cut = range_guard(len(train))
+        self.train, self.val = rows
+        self._cut = range_guard(sizes.train, sizes.row_norm)
 
     def expand(self, number: int) -> None:
         """There are no such blocks."""
 
     def of(self, p: torch.Tensor) -> Image:
         """S p, Phi^T (S p), which is its part of the weights, Phi of it, S of that."""
-        entered = self._kernel.spread(self._computation, p, self.train)
-        weights = self._features.to_columns(self._computation, entered.spread)
-        return Image(self.scores(weights), weights, entered.short)
+        spread = self._kernel.spread(self._computation, p, self.train)
+        weights = self._features.to_columns(self._computation, spread)
+        return Image(self.scores(weights), weights)
 
     def scores(self, weights: Blocks) -> torch.Tensor:
         """Phi W, gathered."""
@@ -93,7 +97,7 @@ class FeatureImages:
         self._wanted = train.then(val)
         self.train = RowSet(torch.arange(len(train)))
         self.val = RowSet(torch.arange(len(train), len(self._wanted)))
-        self._cut = range_guard(len(train))
+        self._cut = range_guard(sizes.train, sizes.row_norm)
         self._expanded: list[list[torch.Tensor]] = []  # of each block of columns, one matrix for each hop
         self._psi: Blinded | None = None
         self._transposed: Blinded | None = None
@@ -120,7 +124,7 @@ class FeatureImages:
         products = computation.multiply_fixed(self._transposed, short)
         (columns,) = computation.truncate(products, bits=2 * SHORT - FACTOR + self._cut)
         values = computation.multiply_fixed(self._psi, columns)
-        return Image(values, self._by_owner(columns << (LONG - FACTOR)), short)
+        return Image(values, self._by_owner(columns << (LONG - FACTOR)))
 
     def _by_owner(self, columns: torch.Tensor) -> dict[str, torch.Tensor]:
         """From hop after hop, owner after owner, to a block for each owner with its hops side by side."""

@@ -19,20 +19,12 @@ from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.formats import FACTOR, factor_word
 
 
-@dataclass(frozen=True, repr=False)
-class Entered:
-    """What has been spread from some rows over the graph, and these rows themselves with SHORT bits."""
-
-    spread: torch.Tensor  # [nodes, blocks * columns]
-    short: torch.Tensor  # [rows, columns]
-
-
 class SharedKernel(Protocol):
     """One holder's side. `blocks`: how many matrices [nodes, columns] stand side by side after `spread`."""
 
     blocks: int
 
-    def spread(self, computation: Computation, z: torch.Tensor, rows: RowSet) -> Entered:
+    def spread(self, computation: Computation, z: torch.Tensor, rows: RowSet) -> torch.Tensor:
         """Z, given at some rows and 0 elsewhere, over the graph: S z, or P_0, P_1, ... side by side."""
 
     def gather(self, computation: Computation, g: torch.Tensor, *, cut: int) -> torch.Tensor:
@@ -77,7 +69,7 @@ class SmoothOnShares:
     def __init__(self, factors: DegreeFactors, *, nodes: int, hops: int, teleport: float) -> None:
         self._factors, self._nodes, self._hops, self._teleport = factors, nodes, hops, teleport
 
-    def spread(self, computation: Computation, z: torch.Tensor, rows: RowSet) -> Entered:
+    def spread(self, computation: Computation, z: torch.Tensor, rows: RowSet) -> torch.Tensor:
         """S z. One more opening than hops ask for: s meets z at its rows alone."""
         return self._propagate(computation, z, rows, self._factors.start, cut=0)
 
@@ -92,11 +84,11 @@ class SmoothOnShares:
     def _from_everywhere(self, computation: Computation, z: torch.Tensor, *, cut: int) -> torch.Tensor:
         factors = self._factors
         entering = (factors.root,) if factors.teleport is None else (factors.root, factors.teleport)
-        return self._propagate(computation, z, RowSet.all(self._nodes), entering, cut=cut).spread
+        return self._propagate(computation, z, RowSet.all(self._nodes), entering, cut=cut)
 
     def _propagate(
         self, computation: Computation, z: torch.Tensor, rows: RowSet, entering: tuple[Blinded, ...], *, cut: int
-    ) -> Entered:
+    ) -> torch.Tensor:
         (entered,) = computation.scale((z, entering), bits=FACTOR + cut)
         y, *stays = (placed(rows, product, self._nodes) for product in entered.by)
         for _ in range(self._hops - 1):
@@ -105,7 +97,7 @@ class SmoothOnShares:
         z = self._hop(computation, y, self._factors.root)
         if stays:
             z = z + placed(rows, entered.plain, self._nodes) * factor_word(self._teleport)
-        return Entered(z, entered.plain)
+        return z
 
     def _hop(self, computation: Computation, y: torch.Tensor, factor: Blinded) -> torch.Tensor:
         (scaled,) = computation.scale((computation.hop(y, self_loops=True), [factor]), bits=FACTOR)
@@ -119,7 +111,7 @@ class HopsOnShares:
         self._factors, self._nodes, self._hops = factors, nodes, hops
         self.blocks = hops + 1
 
-    def spread(self, computation: Computation, z: torch.Tensor, rows: RowSet) -> Entered:
+    def spread(self, computation: Computation, z: torch.Tensor, rows: RowSet) -> torch.Tensor:
         """P_0, P_1, ..., P_K side by side. The first d^-1/2 meets z at its rows alone."""
         (entered,) = computation.scale((z, self._factors.start), bits=FACTOR)
         parts, divided = [placed(rows, z, self._nodes)], placed(rows, entered.by[0], self._nodes)
@@ -127,7 +119,7 @@ class HopsOnShares:
             parts.append(computation.hop(divided, self_loops=False))
             if hop + 1 < self._hops:
                 divided = self._divide(computation, parts[-1])
-        return Entered(torch.cat(parts, dim=1), entered.plain)
+        return torch.cat(parts, dim=1)
 
     def gather(self, computation: Computation, g: torch.Tensor, *, cut: int) -> torch.Tensor:
         """Horner, from the farthest hop home."""

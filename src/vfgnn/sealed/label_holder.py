@@ -5,6 +5,8 @@ classes of the validation rows for every ridge, and the classes (or scores) of a
 holder sends: which rows train and validate, and how many. Labels, accuracies and the chosen ridge stay here.
 """
 
+from functools import cached_property
+
 import torch
 
 from vfgnn.agreement import DEALER, Agreement
@@ -13,8 +15,10 @@ from vfgnn.data.holdings import Labels
 from vfgnn.errors import DataError
 from vfgnn.model import metrics
 from vfgnn.model.contribution import HolderContribution
+from vfgnn.model.propagated_ridge import Targets, make_targets
+from vfgnn.model.propagation import Floats
 from vfgnn.records import EpochMetrics, Outcome, Result
-from vfgnn.sealed.formats import LONG, SCORE, SHORT
+from vfgnn.sealed.formats import FACTOR, LONG, SCORE, SHORT
 from vfgnn.sealed.holder import TRAIN, VAL, SealedHolder
 from vfgnn.sealed.program import ROW_COUNTS, ROW_ROLES, SealedMoment
 from vfgnn.sealed.ridge_path import Steps, path_words
@@ -45,21 +49,25 @@ class SealedLabelHolder(SealedHolder):
         self.channel.send(DEALER, ROW_COUNTS, counts)
         self._keep_rows(roles)
 
-    @property
-    def _shares_of_classes(self) -> torch.Tensor:
-        """Of the training rows [1, C]."""
-        counts = torch.bincount(self._labels.y[self._labels.train], minlength=self.agreement.classes)
-        return (counts.double() / counts.sum())[None]
+    @cached_property
+    def _targets(self) -> Targets:
+        """Of the training rows, in the order of their numbers."""
+        weights = self.agreement.settings.class_weights
+        rows, y = self.rows[0].numbers.numpy(), self._labels.y.numpy()
+        return make_targets(y, rows, self.agreement.classes, class_weights=weights)
 
     def labels(self) -> torch.Tensor:
-        """Centred one-hot labels, in the order of the rows' numbers."""
-        y = self._labels.y[self.rows[0].numbers]
-        centred = torch.nn.functional.one_hot(y, self.agreement.classes).double() - self._shares_of_classes
-        return _words(centred[:, :-1], LONG)
+        """Centred one-hot labels, each row times the root of its weight."""
+        return _words(self._targets.b[:, :-1], LONG)
+
+    def row_weights(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """By class."""
+        weight = self._targets.weight[:, None]
+        return _words(weight**0.5, FACTOR), _words(weight, FACTOR)
 
     def priors(self) -> torch.Tensor:
-        """Of all classes but the last."""
-        return _words(self._shares_of_classes[:, :-1], SCORE)
+        """The (weighted) share of each class but the last."""
+        return _words(self._targets.mean[None, :-1], SCORE)
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
@@ -112,8 +120,8 @@ def _refuse_one_class(labels: Labels) -> None:
         )
 
 
-def _words(values: torch.Tensor, bits: int) -> torch.Tensor:
-    return (values * 2.0**bits).round().to(torch.int64)
+def _words(values: Floats, bits: int) -> torch.Tensor:
+    return torch.from_numpy(values * 2.0**bits).round().to(torch.int64)
 
 
 def _one_hot(classes: torch.Tensor, count: int) -> torch.Tensor:

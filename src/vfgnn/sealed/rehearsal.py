@@ -22,7 +22,7 @@ from vfgnn.mpc.truncation import Truncation
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks
 from vfgnn.sealed.sizes import Sizes
-from vfgnn.sealed.training import Own, SealedTraining
+from vfgnn.sealed.training import HolderInputs, SealedTraining
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def script(sizes: Sizes) -> Script:
     computation = Rehearsal(sizes)
     train, val = (RowSet(torch.arange(count)) for count in (sizes.train, sizes.val))  # made up: only counts matter
     columns = nothing(sizes.nodes, sizes.agreement.columns)
-    training = SealedTraining(computation, sizes, Own(nothing(sizes.nodes), columns, train, val))
+    training = SealedTraining(computation, sizes, HolderInputs(nothing(sizes.nodes), columns, train, val))
     training.prepare()
     prepare, steps = computation.taken(), []
     for number in range(sizes.units):

@@ -12,10 +12,13 @@ import torch
 
 from vfgnn.errors import Overflow
 from vfgnn.model.krylov import Minimum, coefficients, products_by_vectors
-from vfgnn.model.propagated_kernels import SPREAD, KernelName
+from vfgnn.model.propagated_kernels import KernelName
 from vfgnn.model.propagation import Floats
 from vfgnn.sealed.formats import COEFFICIENT, FACTOR, factor_word
 
+MARGIN: dict[KernelName, float] = {"smooth": 2.0, "hops": 3.0}
+"""B in second quotients <q_0, q_0> / <p_0, q_0>. These follow the spectrum, and the first ones the labels: where
+neighbours are not alike, the largest eigenvalue is 40 of the first and 4 of the second. B decides on digits alone."""
 SMALLEST, LARGEST = 2.0**-9, 2.0**13  # of the quotient: outside, words have too few digits, or too few bits
 MOST = 2.0**8  # of a coefficient
 SLACK, UNIT = 0.01, 2.0**-10  # what rounding explains: 3e-5 of inner products has been seen, and 100 and more of a wrap
@@ -34,14 +37,15 @@ class Steps:
         refuse_impossible(products)
         norm, image = float(products[0, 0]), float(products[0, 1])
         quotient = image / norm if norm > 0 else 0.0
-        if not SMALLEST <= quotient <= LARGEST:
+        second = float(products[1, 1]) / image if image > 0 else 0.0
+        if not SMALLEST <= min(quotient, second) <= max(quotient, second) <= LARGEST:
             raise Overflow(
                 "the first Rayleigh quotient is outside of what the ring can hold",
                 expected=f"{SMALLEST:g} to {LARGEST:g}",
                 where="the label holder",
                 hint="scale the features (deviation 1, or 0 and 1); look for labels that are all of one class",
             )
-        return Steps(quotient, factor_word(2 / (SPREAD[kernel] * quotient)))
+        return Steps(quotient, factor_word(2 / (MARGIN[kernel] * second)))
 
     @property
     def words(self) -> torch.Tensor:

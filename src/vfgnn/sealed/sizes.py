@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from vfgnn.agreement import Agreement, HolderShape
-from vfgnn.sealed.formats import feature_bits
-
-
-def bits_of_columns(agreement: Agreement, holder: HolderShape) -> int:
-    """Fraction bits: whole numbers have none, nor has what is made 0 and 1."""
-    return feature_bits(integer=holder.integer or agreement.settings.sealed.columns == "binary")
+from vfgnn.agreement import Agreement
+from vfgnn.sealed.formats import ROW_NORM, feature_bits
 
 
 @dataclass(frozen=True)
@@ -37,7 +32,7 @@ class Sizes:
     @cached_property
     def feature_bits(self) -> dict[str, int]:
         """Fraction bits of each feature holder's columns."""
-        return {holder.name: bits_of_columns(self.agreement, holder) for holder in self.agreement.feature_holders}
+        return {holder.name: feature_bits(integer=holder.integer) for holder in self.agreement.feature_holders}
 
     @cached_property
     def columns(self) -> dict[str, int]:
@@ -91,6 +86,17 @@ class Sizes:
     def units(self) -> int:
         """Steps of the program: blocks of columns, then vectors."""
         return self.column_blocks + self.steps
+
+    @property
+    def row_norm(self) -> float:
+        """About the squared norm of a row: scaled columns have 1 each."""
+        scaled = self.agreement.settings.sealed.scaled
+        return max(ROW_NORM, float(self.agreement.columns * self.blocks)) if scaled else ROW_NORM
+
+    @property
+    def weighted(self) -> bool:
+        """Whether training rows count by their class; how much, only the label holder knows."""
+        return self.agreement.settings.class_weights == "balanced"
 
     @property
     def ridges(self) -> tuple[float, ...]:

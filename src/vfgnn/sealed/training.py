@@ -17,10 +17,10 @@ import torch
 from vfgnn.messages import Kind
 from vfgnn.mpc.blinding import Blinded
 from vfgnn.rows import RowSet
-from vfgnn.sealed.basis import QUOTIENT_BITS, KrylovBasis
+from vfgnn.sealed.basis import QUOTIENT_BITS, KrylovBasis, RowWeights
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.features import SharedFeatures
-from vfgnn.sealed.formats import FACTOR, SCORE, SHORT, factor_word
+from vfgnn.sealed.formats import FACTOR, SCORE, SHORT, factor_word, product_guard
 from vfgnn.sealed.images import FeatureImages, Images, LabelImages
 from vfgnn.sealed.kernel import DegreeFactors, HopsOnShares, SharedKernel, SmoothOnShares, degree_table
 from vfgnn.sealed.sizes import Sizes
@@ -37,6 +37,9 @@ class Leader(Protocol):
 
     def labels(self) -> torch.Tensor:
         """Centred labels of the training rows [training rows, C - 1], LONG."""
+
+    def row_weights(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Roots of the training rows' weights, and the weights [training rows, 1], FACTOR."""
 
     def priors(self) -> torch.Tensor:
         """The share of each class among the training rows [1, C - 1], SCORE."""
@@ -55,7 +58,7 @@ class Leader(Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class Own:
+class HolderInputs:
     """What a holder brings; `leader`: at the label holder alone."""
 
     degrees: torch.Tensor  # [nodes]
@@ -68,7 +71,7 @@ class Own:
 class SealedTraining:
     """One holder's side."""
 
-    def __init__(self, computation: Computation, sizes: Sizes, own: Own) -> None:
+    def __init__(self, computation: Computation, sizes: Sizes, own: HolderInputs) -> None:
         self._computation, self._sizes, self._own = computation, sizes, own
         self._images: Images | None = None
         self._krylov: KrylovBasis | None = None
@@ -83,14 +86,24 @@ class SealedTraining:
         kernel = make_kernel(computation, sizes, own.degrees, own.train if by_labels else None)
         features = SharedFeatures(sizes.feature_bits)
         if by_labels:
-            self._images = LabelImages(computation, kernel, features, own.train, own.val)
+            self._images = LabelImages(computation, kernel, features, sizes, (own.train, own.val))
         else:
             self._images = FeatureImages(computation, kernel, features, sizes, (own.train, own.val), own.columns)
         labels, priors = (None, None) if own.leader is None else (own.leader.labels(), own.leader.priors())
-        self._krylov = KrylovBasis(
-            computation, self._images, computation.from_leader(labels, (sizes.train, sizes.width))
-        )
+        vector = computation.from_leader(labels, (sizes.train, sizes.width))
+        guard = product_guard(sizes.train, sizes.row_norm)
+        self._krylov = KrylovBasis(computation, self._images, vector, guard=guard, row_weights=self._row_weights())
         self._priors = computation.from_leader(priors, (1, sizes.width))
+
+    def _row_weights(self) -> RowWeights | None:
+        """The label holder's, blinded; None where every row counts the same."""
+        sizes, leader = self._sizes, self._own.leader
+        if not sizes.weighted:
+            return None
+        shape = (sizes.train, 1)
+        roots, wholes = (None, None) if leader is None else leader.row_weights()
+        shares = [self._computation.from_leader(words, shape) for words in (roots, wholes)]
+        return RowWeights(*self._computation.blind(*shares))
 
     def step(self, number: int) -> None:
         """A block of columns, or a vector. Reveals, after the first vector: its quotient, to the label holder."""

@@ -170,10 +170,10 @@ def _promised(reproduction: Reproduction) -> Section:
         "promised",
         "Beyond",
         "what the paper promises without printing it",
-        "Aggregators side by side, LSTM on Cora only; initial embeddings from the columns of all holders, under secret "
-        "sharing (collaborative), or from each holder's own (individual); the joint layer trained in the first epochs "
-        "only, then frozen, which reveals less and costs less; width d and depth K. The paper has no figures for these."
-        + _lacking(reproduction, "aggregators", "modes", "sensitivity"),
+        "Aggregators side by side, LSTM on Cora only, with K = 2 and d = 64; initial embeddings from the columns of "
+        "all holders, under secret sharing (collaborative), or from each holder's own (individual); the joint layer "
+        "trained in the first epochs only, then frozen, which reveals less and costs less; width d and depth K. The "
+        "paper has no figures for these." + _lacking(reproduction, "aggregators", "modes", "sensitivity"),
         (
             *_picture("aggregators", draw_aggregators, aggregators, "Test accuracy by aggregator, combined by mean"),
             *_picture("joint_layer_epochs", draw_refreshes, modes, frozen),

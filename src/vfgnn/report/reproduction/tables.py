@@ -170,9 +170,9 @@ def claims_grid(claims: Sequence[Claim], title: str) -> Grid:
     names = list(dict.fromkeys(claim.name for claim in claims))
     ordered = sorted(claims, key=lambda claim: (names.index(claim.name), readings.index(claim.reading)))
     if len(readings) < 2:
-        rows = tuple((claim.mark, claim.name, claim.says, claim.found) for claim in ordered)
+        rows = tuple((claim.mark, claim.name, claim.says, claim.told) for claim in ordered)
         return Grid(title, ("", "claim", "what it says", "what was found"), rows, numbers=4)
-    both = tuple((claim.mark, claim.reading, claim.name, claim.says, claim.found) for claim in ordered)
+    both = tuple((claim.mark, claim.reading, claim.name, claim.says, claim.told) for claim in ordered)
     return Grid(title, ("", "edges", "claim", "what it says", "what was found"), both, numbers=5)
 
 
