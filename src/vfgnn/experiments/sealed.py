@@ -8,6 +8,7 @@
 `draws` are further trainings with 20 other training nodes a class, at 2 holders and pooled: sealed_search.py.
 """
 
+import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -141,9 +142,18 @@ def _one_seed(cell: Cell, seed: int) -> list[Task]:
 
 
 def _sealed_task(cell: Cell, *, seed: int = 0, holder: int | None = None, draw: int | None = None) -> Task:
-    settings = sealed_settings(cell.dataset).model_dump_json(exclude_defaults=True)
+    values = sealed_settings(cell.dataset).model_dump(mode="json", exclude_defaults=True)
     where: dict[Compared, Where] = {"sealed": "federated", "isolated": "isolated", "pooled": "pooled"}
-    return Task(cell.dataset, where[cell.protocol], cell.holders, holder, None, seed, settings, draw=draw)
+    return Task(
+        cell.dataset,
+        where[cell.protocol],
+        cell.holders,
+        holder,
+        None,
+        seed,
+        json.dumps(values, sort_keys=True),
+        draw=draw,
+    )
 
 
 def _row(cell: Cell, groups: Sequence[Sequence[TaskResult]]) -> SealedRow:
