@@ -4,15 +4,18 @@ Each step is looked at from the words that the protocol had before it: K p_s and
 scores are compared with the model in the clear (model/propagated_ridge.py), by derivatives.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 
 from tests.sealed_bounds import FACTOR, LONG, SHORT, Model, Near, Off, Scores, inner_products
-from tests.sealed_twin import adjacency, small, train
+from tests.sealed_twin import adjacency, settings_of, small, train
 from vfgnn.data.holdings import Labels
 from vfgnn.lab.federation import Federation
+from vfgnn.lab.simulate import build
 from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.mpc.sharing import reconstruct
@@ -36,14 +39,14 @@ CASES = {
 }
 
 
-def float_fit(held, labels, *, kernel, hops, teleport=0.1, steps=4, ridges=RIDGES):
+def float_fit(held, labels, *, kernel, hops, teleport=0.1, steps=4, ridges=RIDGES, minimum="weights"):
     """The pooled model."""
     graph = sum(adjacency(holding) for holding in held).astype(np.float64)
     x = sp.csr_array(np.concatenate([holding.x.double().numpy() for holding in held], axis=1))
     made = make_kernel(x, graph, name=kernel, hops=hops, teleport=teleport)
     rows = np.sort(labels.train.numpy())
     model = RidgeModel(
-        kernel=kernel, hops=hops, teleport=teleport, steps=steps, ridge=ridges, spread=SPREAD[kernel], minimum="weights"
+        kernel=kernel, hops=hops, teleport=teleport, steps=steps, ridge=ridges, spread=SPREAD[kernel], minimum=minimum
     )
     return fit_by_kernel(made, make_targets(labels.y.numpy(), rows, labels.classes), model)
 
@@ -137,6 +140,20 @@ def chosen_ridge(trained):
     by_ridge = told.reshape(len(path), -1)
     chosen = leader.choose(by_ridge)
     return next(r for r in range(len(path)) if torch.equal(path[r], chosen))
+
+
+def test_columns_as_0_and_1_and_the_other_minimum_are_those_of_the_model():
+    """Both holders' columns have fractions and none below 0; what the protocol sees are whole numbers."""
+    held, labels = small(2, nodes=40, seed=27)
+    words = [replace(one, x=one.x * 0.37) for one in held]
+    settings = settings_of(hops=3, opens="scores", order="labels", ridges=[0.3], columns="binary", minimum="kernel")
+    federation = build(words, labels, settings, seed=0)
+    federation.train()
+    assert all(holder.integer for holder in federation.agreement.holders)
+    fit = float_fit(held, labels, kernel="smooth", hops=3, ridges=(0.3,), minimum="kernel")
+    assert float(np.abs(federation.result.logits.numpy() - fit.scores[0]).max()) < ERROR
+    other = float_fit(held, labels, kernel="smooth", hops=3, ridges=(0.3,))
+    assert float(np.abs(other.scores[0] - fit.scores[0]).max()) > 5 * ERROR  # so it is the other minimum
 
 
 def test_no_class_is_special():

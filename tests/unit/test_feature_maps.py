@@ -55,6 +55,14 @@ def test_the_degree_counts_different_neighbours():
     assert fit_map(holding(x), degree=True).apply(holding(x)).shape == (5, 0)  # no edges: a constant
 
 
+def test_binary_is_1_above_0_whatever_the_other_rows_are():
+    x = torch.tensor([[0.0, 0.2, 0.0], [3.5, 0.0, 0.0], [1e-9, 0.7, 0.0]], dtype=torch.float64)
+    fitted = fit_map(holding(x), name="binary")
+    assert fitted.whole and fitted.apply(holding(x)).tolist() == [[0, 1, 0], [1, 0, 0], [1, 1, 0]]
+    assert fit_map(holding(x[:1]), name="binary").apply(holding(x)).tolist() == fitted.apply(holding(x)).tolist()
+    assert FeatureMap.from_json(json.loads(json.dumps(fitted.to_json()))) == fitted
+
+
 def test_none_leaves_the_columns_as_they_are():
     words = torch.tensor([[0, 1, 0], [1, 1, 0]])
     assert torch.equal(fit_map(holding(words), name="none").apply(holding(words)), words)

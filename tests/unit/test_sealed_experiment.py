@@ -6,7 +6,7 @@ from vfgnn.data import datasets
 from vfgnn.errors import ConfigError
 from vfgnn.experiments import sealed
 from vfgnn.experiments.catalogue import BEST
-from vfgnn.experiments.runner import run_task
+from vfgnn.experiments.runner import Effort, Store, run_task
 from vfgnn.experiments.sealed import Cell, Wanted, sealed_rows, sealed_settings, sealed_tasks
 from vfgnn.experiments.splits import PER_CLASS, REPORTED_FROM, redrawn
 from vfgnn.experiments.tables import compare_tasks, models_named
@@ -64,6 +64,15 @@ def test_rows_are_means_over_holders_then_seeds(tmp_path):
     assert "0.750 ± 0.071" in texts[0] and "2 other draws" in texts[1]
     sealed_figure(list(rows.values()), tmp_path / "sealed.svg")
     assert (tmp_path / "sealed.svg").stat().st_size > 1000
+
+
+def test_rows_of_what_is_kept_are_those_with_all_their_trainings(tmp_path):
+    tasks, store = sealed_tasks(WANTED), Store(tmp_path)
+    alone = tasks[Cell("citeseer", 2, "isolated")]
+    for task in (*alone[0], alone[1][0], tasks[Cell("citeseer", 1, "pooled")][0][0]):
+        store.put(task, result(0.7), Effort("2026-11-16T12:00:00+00:00", "0.1.0", 2.0, 1.5))
+    rows = sealed_rows(tasks, sealed.kept_of(sealed.notes_of(tasks), store))
+    assert [row.protocol for row in rows] == ["pooled"]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from vfgnn.cli.reproducing import (
     Datasets,
     EdgeSplits,
     RunDir,
-    SealedTraining,
+    SealedTables,
     Tables,
     Training,
     check_datasets,
@@ -153,13 +153,14 @@ def arxiv(shared: ArxivTables) -> None:
 
 
 @app.command()
-@options.with_shared(SealedTraining)
+@options.with_shared(SealedTables)
 def sealed(
-    shared: SealedTraining,
+    shared: SealedTables,
     datasets: Datasets = "cora,citeseer,pubmed",
     holders: Annotated[str, typer.Option(help="Numbers of holders, comma-separated.")] = "2,3,4,8",
     draws: Annotated[int, typer.Option(help="Other draws of 20 training nodes a class, at 2 holders.", min=0)] = 0,
     protocols: Annotated[str, typer.Option(help="What is trained, comma-separated.")] = "sealed,isolated,pooled,split",
+    kept_only: Annotated[bool, typer.Option(help="Rows of what RUN_DIR has, and train nothing.")] = False,
     figure: options.Figure = None,
 ) -> None:
     """The sealed protocol beside the paper's own, each holder alone and everything in one place.
@@ -169,6 +170,7 @@ def sealed(
     from rich.console import Console
 
     from vfgnn.experiments import sealed as sealing
+    from vfgnn.experiments.runner import Store
     from vfgnn.report.sealed import sealed_figure, sealed_grids
 
     console = Console()
@@ -180,11 +182,16 @@ def sealed(
         draws=draws,
     )
     tasks = sealing.sealed_tasks(wanted)
-    rows = sealing.sealed_rows(tasks, train(console, sealing.notes_of(tasks), shared))
-    for grid in sealed_grids(rows):
+    notes = sealing.notes_of(tasks)
+    results = sealing.kept_of(notes, Store(shared.run_dir)) if kept_only else train(console, notes, shared)
+    rows = sealing.sealed_rows(tasks, results)
+    grids = sealed_grids(rows)
+    for grid in grids:
         console.print(grid.to_rich())
     options.write_json(shared.json, {"rows": [row.to_json() for row in rows]})
-    if figure is not None:
+    if shared.markdown is not None:
+        write_whole(shared.markdown, "\n".join(grid.to_markdown() for grid in grids), for_others=True)
+    if figure is not None and rows:
         sealed_figure(rows, figure)
 
 

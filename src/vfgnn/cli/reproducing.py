@@ -63,7 +63,7 @@ class ArxivTables(Tables):
 
 
 @dataclass(frozen=True)
-class SealedTraining(Training):
+class SealedTables(Tables):
     """The sealed model depends on a seed by rounding alone."""
 
     seeds: Seeds = 3

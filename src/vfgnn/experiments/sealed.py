@@ -10,13 +10,13 @@
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from vfgnn.errors import ConfigError
 from vfgnn.experiments.catalogue import BEST, PAPER_TABLE_2, Where
-from vfgnn.experiments.runner import Task, TaskResult
+from vfgnn.experiments.runner import Store, Task, TaskResult
 from vfgnn.experiments.splits import REPORTED_FROM
 from vfgnn.experiments.studies import PAPER_TABLE_4, Trial
 from vfgnn.settings import Preset, Settings
@@ -128,9 +128,18 @@ def notes_of(tasks: SealedTasks) -> dict[Task, str]:
     }
 
 
+def kept_of(tasks: Iterable[Task], store: Store) -> dict[Task, TaskResult]:
+    """What was trained before."""
+    return {task: result for task in tasks if (result := store.get(task)) is not None}
+
+
 def sealed_rows(tasks: SealedTasks, results: Mapping[Task, TaskResult]) -> list[SealedRow]:
-    """Test accuracy: mean and deviation over seeds, or draws."""
-    return [_row(cell, [[results[task] for task in group] for group in groups]) for cell, groups in tasks.items()]
+    """Test accuracy: mean and deviation over seeds, or draws; of what has all its trainings."""
+    return [
+        _row(cell, [[results[task] for task in group] for group in groups])
+        for cell, groups in tasks.items()
+        if all(task in results for group in groups for task in group)
+    ]
 
 
 def _one_seed(cell: Cell, seed: int) -> list[Task]:
