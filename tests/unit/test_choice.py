@@ -97,7 +97,8 @@ def test_the_record_has_validation_figures_and_no_test_figure(judged):
     found = record["validation"]["cora/undirected/isolated"]
     assert found["0"] == [[0.3, 1]] * 4
     assert found["11"] == [[0.41, 1]] * 4 + [[0.39, 1]] * 6
-    assert record["judged"] == {"cora/undirected/isolated": {"points": 12, "once more": 10, "chosen": 2}}
+    judged_row = {"points": 12, "once more": 10, "chosen": 2, "first": 0.365, "further": 0.435}
+    assert record["judged"] == {"cora/undirected/isolated": judged_row}
     values = dict(zip(record["columns"]["isolated"], record["points"]["isolated"][2], strict=True))
     assert values == WANTED.points["isolated"][2]
 

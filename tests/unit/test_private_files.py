@@ -132,6 +132,9 @@ CALLS = {"write_text", "write_bytes", "mkdir", "makedirs", "rename", "touch", "s
 ELSEWHERE = {
     "data/datasets.py": {"mkdir", "rename"},  # public data sets, in a cache
     "experiments/runner.py": {"mkdir"},  # results on public data sets
+    "experiments/search.py": {"mkdir"},
+    "experiments/batched/jobs.py": {"write_text"},  # where a search runs there may be torch and numpy alone
+    "experiments/batched/main.py": {"open"},
     "bench/load.py": {"mkdir"},  # made-up tables in a temporary folder
     "tensor_file.py": {"open"},  # the temporary file of write_whole
 }

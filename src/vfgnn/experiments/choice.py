@@ -4,6 +4,7 @@ Whoever searches runs it, on what search.py has judged. The files written here h
 """
 
 import json
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -84,10 +85,19 @@ def to_record(wanted: Wanted, folder: Path, command: str) -> str:
     return json.dumps(head, indent=None)[:-1] + ', "validation": {\n' + ",\n".join(lines) + "\n}}\n"
 
 
-def _judged(points: dict[int, list[Result]]) -> dict[str, int]:
-    """How far a row's search came: how many points, how many of them once more, and which one was chosen."""
-    more = sum(any(one.job.seed in FINAL_SEEDS for one in trainings) for trainings in points.values())
-    return {"points": len(points), "once more": more, "chosen": ranked(points)[0]}
+def _judged(points: dict[int, list[Result]]) -> dict[str, object]:
+    """How far a row's search came: how many points, how many of them once more, and which one was chosen.
+
+    `first` and `further`: the mean of those judged once more, before and then; what it fell by was chance.
+    """
+    again = [one for one in points.values() if any(result.job.seed in FINAL_SEEDS for result in one)]
+    told = {"points": len(points), "once more": len(again), "chosen": ranked(points)[0]}
+    means = {"first": SEARCH_SEEDS, "further": FINAL_SEEDS}
+    return told | {name: _mean(again, seeds) for name, seeds in means.items() if again}
+
+
+def _mean(points: Sequence[Sequence[Result]], seeds: Sequence[int]) -> float:
+    return round(statistics.mean(one.accuracy for point in points for one in point if one.job.seed in seeds), 4)
 
 
 def _brief(one: Result) -> list[float]:
