@@ -17,7 +17,7 @@ LOOKS: dict[Compared, tuple[str, str]] = {
     "split": (ORANGE, "split: the paper's protocol, preset best"),
     "isolated": (INK, "each holder alone"),
 }
-HEADINGS = ("holders", "sealed", "split (preset best)", "alone (mean)", "pooled", "paper, VFGNN", "paper, pooled")
+HEADINGS = ("holders", "sealed", "split (preset best)", "alone (mean)", "paper, VFGNN")
 
 
 def sealed_grids(rows: Sequence[SealedRow]) -> list[Grid]:
@@ -40,10 +40,12 @@ def _of_dataset(dataset: str, rows: Sequence[SealedRow]) -> Grid:
     for count in counts:
         ours = [found.get((protocol, count)) for protocol in LOOKS]
         printed = next((row.paper for row in ours if row is not None and row.paper is not None), None)
-        both = [_figure(printed), _figure(None if pooled is None else pooled.paper)]
-        cells.append((str(count), *(_shown(row) for row in ours), _shown(pooled), *both))
+        cells.append((str(count), *(_shown(row) for row in ours), _figure(printed)))
     seeds = max((row.n for row in found.values()), default=0)
-    return Grid(f"{NAMES.get(dataset, dataset)} ({seeds} seeds)", HEADINGS, tuple(cells))
+    title = f"{NAMES.get(dataset, dataset)}, {seeds} seeds"
+    if pooled is not None:
+        title += f"; pooled {_shown(pooled)}, the paper's {_figure(pooled.paper)}"
+    return Grid(title, HEADINGS, tuple(cells))
 
 
 def _shown(row: SealedRow | None) -> str:
