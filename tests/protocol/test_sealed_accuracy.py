@@ -13,6 +13,7 @@ import torch
 
 from tests.sealed_bounds import FACTOR, LONG, SHORT, Model, Near, Off, Scores, inner_products
 from tests.sealed_twin import adjacency, settings_of, small, train
+from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Labels
 from vfgnn.lab.federation import Federation
 from vfgnn.lab.simulate import build
@@ -167,14 +168,20 @@ def test_no_class_is_special():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["citeseer", pytest.param("cora", marks=pytest.mark.slow), pytest.param("pubmed", marks=pytest.mark.slow)],
+    ("name", "own"),
+    [
+        ("citeseer", {}),
+        pytest.param("cora", {}, marks=pytest.mark.slow),
+        pytest.param("pubmed", {}, marks=pytest.mark.slow),
+        pytest.param("pubmed", {"columns": "binary", "minimum": "kernel"}, marks=pytest.mark.slow),  # of preset best
+    ],
 )
-def test_predictions_are_those_of_the_pooled_model(name):
+def test_predictions_are_those_of_the_pooled_model(name, own):
     """Of a benchmark: scores less than `ERROR` apart, and the same class for at least 99.9 % of nodes."""
-    data = Federation.split(name, holders=2, seed=0)
-    trained = train(data.holdings, data.labels, opens="scores", order="labels", record=False)
-    fit = float_fit(data.holdings, data.labels, kernel="smooth", hops=10)
+    data, settings = Federation.split(name, holders=2, seed=0), settings_of(**own).sealed
+    held = [mapped(holding, settings) for holding in data.holdings]
+    trained = train(held, data.labels, opens="scores", order="labels", record=False, **own)
+    fit = float_fit(held, data.labels, kernel="smooth", hops=10, minimum=settings.minimum)
     scores = trained.leader.result.logits.numpy()
     ridge = choose(fit, data.labels.y.numpy(), data.labels.val.numpy(), metric="accuracy")
     error = np.abs(scores - fit.scores[ridge]).max()
