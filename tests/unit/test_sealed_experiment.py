@@ -1,7 +1,11 @@
 """`vfgnn reproduce sealed`: which trainings it needs, what is kept of them, and what its rows say."""
 
-import pytest
+import json
 
+import pytest
+from typer.testing import CliRunner
+
+from vfgnn.cli.main import app
 from vfgnn.data import datasets
 from vfgnn.errors import ConfigError
 from vfgnn.experiments import sealed
@@ -73,6 +77,11 @@ def test_rows_of_what_is_kept_are_those_with_all_their_trainings(tmp_path):
         store.put(task, result(0.7), Effort("2026-11-16T12:00:00+00:00", "0.1.0", 2.0, 1.5))
     rows = sealed_rows(tasks, sealed.kept_of(sealed.notes_of(tasks), store))
     assert [row.protocol for row in rows] == ["pooled"]
+    out = tmp_path / "sealed.json"
+    words = ["reproduce", "sealed", "--datasets", "citeseer", "--holders", "2,4", "--seeds", "2", "--kept-only"]
+    done = CliRunner().invoke(app, [*words, "--run-dir", str(tmp_path), "--json", str(out)])
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text())["rows"] == [row.to_json() for row in rows]
 
 
 @pytest.mark.slow
