@@ -17,7 +17,8 @@ class Opened:
     """To the label holder, and to nobody else."""
 
     what: str  # classes or scores
-    rows: int  # of nodes: each once for the model, and validation rows once for each ridge besides
+    rows: int  # all that follow
+    validation_rows: int  # their classes, once for each ridge; the others are the nodes, each once for the model
     columns: int  # of each row: 1 for a class
     scalars: int  # inner products of the basis over the training rows
     trainings: int
@@ -25,8 +26,8 @@ class Opened:
     def explain(self) -> str:
         """One sentence for people."""
         return (
-            f"{self.what} of {self.rows:,} rows ({self.trainings} training) and {self.scalars} inner products, "
-            "to the label holder alone; to everybody else nothing"
+            f"{self.what} of {self.rows - self.validation_rows:,} rows, {self.validation_rows:,} validation classes "
+            f"and {self.scalars} inner products, to the label holder alone; to everybody else nothing"
         )
 
 
@@ -58,6 +59,7 @@ def opened_by(sizes: Sizes) -> Opened:
     return Opened(
         what=what,
         rows=sizes.nodes + sizes.val * len(sizes.ridges),
+        validation_rows=sizes.val * len(sizes.ridges),
         columns=1 if what == "classes" else sizes.agreement.classes,
         scalars=sizes.scalars,
         trainings=1,
