@@ -25,6 +25,7 @@ from vfgnn.data.tables import Columns, read_edges, read_labels, read_nodes
 from vfgnn.lab.simulate import build
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.metrics import METRICS
+from vfgnn.model.ridge_training import train_ridge
 from vfgnn.party.own_data import OwnTables
 from vfgnn.randomness import insecure_seed
 from vfgnn.records import write_json
@@ -75,6 +76,7 @@ CHOSEN: dict[str, dict[str, object]] = {
         "gnn": "sage_mean", "layers": 3, "dim": 64, "hidden_layers": 1, "dropout": 0.5, "learning_rate": 0.03,
         "weight_decay": 0.0005, "combine": "mean",
     },
+    **{f"{who} alone, sealed model": SEALED for who in FILES},
     "sealed federation": SEALED,
     "all in one place": {
         "gnn": "sage_mean", "layers": 3, "dim": 32, "hidden_layers": 1, "dropout": 0.5, "learning_rate": 0.03,
@@ -124,7 +126,7 @@ def read_case(folder: Path, seed: int) -> Case:
 
 def settings_of(model: str) -> Settings:
     """What is always so, and what was chosen for this model."""
-    always = {} if model == "sealed federation" else ALWAYS
+    always = {} if "sealed" in model else ALWAYS
     return make_settings({**always, **CHOSEN[model]}, where=f"CHOSEN[{model!r}]")
 
 
@@ -133,6 +135,8 @@ def train(model: str, case: Case, settings: Settings, seed: int) -> dict[str, fl
     if model in ("federation", "sealed federation"):
         holdings = list(case.holdings.values())
         return build(holdings, case.labels, settings, seed=seed, names=list(case.holdings)).train().scores
+    if model.endswith(" alone, sealed model"):
+        return train_ridge([case.holdings[model.partition(" ")[0]]], case.labels, settings).scores
     holding = case.holdings.get(model.removesuffix(" alone"), case.pooled)
     return CentralTraining(holding, case.labels, settings, seed=insecure_seed(seed)).train().scores
 
