@@ -160,6 +160,8 @@ class Settings(Public):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.protocol == "sealed" and not self.privacy.off:
+            raise ValueError("protocol = sealed noises nothing: leave [settings.privacy] out, or use protocol = split")
         if self.fanout is not None and self.gnn in ("appnp", "own"):
             raise ValueError(f"fanout cannot be used with gnn = {self.gnn}: it samples once per layer of a GNN of ours")
         if self.fanout is not None and len(self.fanout) != self.layers:

@@ -12,8 +12,10 @@ from vfgnn.errors import ChannelClosed, ConfigError, DataError, Overflow, VfgnnE
 from vfgnn.files import load_federation
 from vfgnn.lab.simulate import build
 from vfgnn.mpc.sparse import PrivateGraphs
+from vfgnn.party.own_code import OwnCode
 from vfgnn.sealed import program
 from vfgnn.sealed.holder import SealedHolder
+from vfgnn.settings import make_settings
 from vfgnn.transport.memory import InMemoryNetwork
 
 SETTINGS = {"hops": 2, "order": "labels"}
@@ -228,3 +230,12 @@ def test_processes_are_refused_by_name_so_far(tmp_path):
     with pytest.raises(ConfigError) as refused:
         load_federation(file)
     assert "one process so far" in str(refused.value.expected)
+
+
+def test_what_the_sealed_protocol_would_pass_over_is_refused():
+    with pytest.raises(ConfigError) as refused:
+        make_settings({"protocol": "sealed", "privacy": {"edge_epsilon": 1.0}}, where="a test")
+    assert "noises nothing" in str(refused.value.expected)
+    held, labels = small(2)
+    with pytest.raises(ConfigError, match="code of your own"):
+        build(held, labels, make_settings({"protocol": "sealed"}, where="a test"), seed=0, code=OwnCode(gnn=object))

@@ -132,6 +132,11 @@ def build(
 ) -> SimulatedFederation:
     """The protocol of the settings; the first holder has the labels. `seed` is public here, so nothing is secret."""
     if settings.protocol == "sealed":
+        if code is not None and (code.gnn or code.combine or code.mechanism):
+            raise ConfigError(
+                "code of your own has no place in the sealed protocol",
+                expected="protocol = split for a gnn, combine or mechanism of your own",
+            )
         holdings = [mapped(holding, settings.sealed) for holding in holdings]
     agreement = agreement_of(holdings, labels, settings, names)
     return assemble(
