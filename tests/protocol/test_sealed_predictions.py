@@ -83,3 +83,12 @@ def test_benchmarks_do_not_depend_on_the_number_of_holders(name):
         trained = train(data.holdings, data.labels, record=False)
         reached.append(trained.leader.result.outcome.test_accuracy)
     assert max(reached) - min(reached) <= 0.003, reached
+
+
+@pytest.mark.parametrize(("opens", "has"), [("classes", False), ("scores", True)])
+def test_predict_has_probabilities_where_scores_were_opened(opens, has):
+    settings = {**SMALL, "sealed": {**SMALL["sealed"], "opens": opens}}
+    result = vfgnn.simulate(random_graph(), compare=False, **settings)
+    answer = vfgnn.predict(result)
+    assert answer.y_pred.shape == (answer.num_nodes,)
+    assert ("probability" in answer) is has

@@ -118,10 +118,13 @@ def train(
 def predict(trained: SimulationResult | Path | str) -> Data:
     """The label holder's answer for every node: `logits` (normalised), `probability` [nodes, classes] and `y_pred`.
 
+    Where a sealed training opened classes alone, there is `y_pred` and nothing else.
     Of a simulation as it ended. Of what `train` left (its result, or its folder) all parties take part once more, as
     processes, with the weights of the finished run; rows that were noised are sent again as they were.
     """
     if isinstance(trained, SimulationResult) and not isinstance(trained, TrainingResult):
+        if trained.sealed is not None and trained.sealed.opened.what == "classes":
+            return Data(y_pred=trained.logits.argmax(dim=1), num_nodes=len(trained.logits))
         return _answer(trained.logits.double().softmax(dim=1))
     local = trained.local if isinstance(trained, TrainingResult) else LocalFederation.load(Path(str(trained)))
     leader = local.file.label_holder
