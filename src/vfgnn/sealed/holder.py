@@ -68,9 +68,8 @@ class SealedHolder:
         if dropped := everything.shape[1] - self._entries.shape[1]:
             logs.event("edges dropped", directed_entries=dropped, quota_per_node=quota)
         shape = next(holder for holder in agreement.holders if holder.name == me)
-        check_edges(
-            self._entries, nodes=agreement.nodes, declared=shape.entry_bound, holder=me
-        )  # before anything is sent
+        # Here, before anything is sent; `PrivateGraphs` looks again when seeds are there.
+        check_edges(self._entries, nodes=agreement.nodes, declared=shape.entry_bound, holder=me)
         features = FixedPoint(feature_bits(integer=shape.integer), agreement.settings.feature_bound)
         self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)
