@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 
 from vfgnn import randomness
 from vfgnn.agreement import DEALER
 from vfgnn.data.holdings import Holding, Labels
+from vfgnn.errors import DataError
+from vfgnn.lab.federation import Federation
 from vfgnn.lab.simulate import build
 from vfgnn.mpc.blinding import Blinded
 from vfgnn.mpc.comparison import argmax_operations
@@ -36,6 +39,16 @@ TOLD = ("tell", "tell_classes")
 def settings_of(**sealed):
     """`protocol` and [settings.sealed]; everything else as it comes."""
     return Settings.model_validate({"protocol": "sealed", "sealed": sealed})
+
+
+def benchmark(name, holders):
+    """A public graph dealt out; a test that needs one which is not here skips and says so."""
+    try:
+        return Federation.split(name, holders=holders, seed=0)
+    except DataError as missing:
+        if "was not found" not in missing.what:
+            raise
+        pytest.skip(f"{name} is not here: set VFGNN_DATA")
 
 
 def labels_of(y, classes, train, val):

@@ -12,10 +12,9 @@ import scipy.sparse as sp
 import torch
 
 from tests.sealed_bounds import FACTOR, LONG, SHORT, Model, Near, Off, Scores, inner_products
-from tests.sealed_twin import adjacency, settings_of, small, train
+from tests.sealed_twin import adjacency, benchmark, settings_of, small, train
 from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Labels
-from vfgnn.lab.federation import Federation
 from vfgnn.lab.simulate import build
 from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_kernel, make_targets
@@ -178,7 +177,7 @@ def test_no_class_is_special():
 )
 def test_predictions_are_those_of_the_pooled_model(name, own):
     """Of a benchmark: scores less than `ERROR` apart, and the same class for at least 99.9 % of nodes."""
-    data, settings = Federation.split(name, holders=2, seed=0), settings_of(**own).sealed
+    data, settings = benchmark(name, 2), settings_of(**own).sealed
     held = [mapped(holding, settings) for holding in data.holdings]
     trained = train(held, data.labels, opens="scores", order="labels", record=False, **own)
     fit = float_fit(held, data.labels, kernel="smooth", hops=10, minimum=settings.minimum)

@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.sealed_twin import settings_of, small, train
+from tests.sealed_twin import benchmark, settings_of, small, train
 from vfgnn.agreement import DEALER
-from vfgnn.lab.federation import Federation
 from vfgnn.lab.scenario import agreement_of
 from vfgnn.messages import total_bytes
 from vfgnn.mpc.opening import ChannelOpening
@@ -118,7 +117,7 @@ SPECIFIED = {  # setup, offline, online in MB (10^6 bytes), rounded: shared by t
 def test_not_more_than_the_specification_and_what_is_stated(name, holders):
     """All but `finish` stays within it. `finish` is what secret coefficients and the argmax add: each ridge's scores of
     validation rows and the chosen one's of all rows, made of shares; their classes; the shares of the weights."""
-    data = Federation.split(name, holders=holders, seed=0)
+    data = benchmark(name, holders)
     agreement = agreement_of(data.holdings, data.labels, settings_of(order="labels", steps=4))
     sizes = Sizes(agreement, len(data.labels.train), len(data.labels.val))
     found, within = script(sizes), list(SPECIFIED[name, holders])

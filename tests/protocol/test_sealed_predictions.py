@@ -7,9 +7,8 @@ import torch
 
 import vfgnn
 from tests.conftest import random_graph
-from tests.sealed_twin import small, train
+from tests.sealed_twin import benchmark, small, train
 from vfgnn.data.holdings import Holding
-from vfgnn.lab.federation import Federation
 
 SMALL = {"protocol": "sealed", "sealed": {"hops": 3}}
 
@@ -80,7 +79,7 @@ def test_compared_with_each_holder_alone_and_the_pooled_model():
 def test_benchmarks_do_not_depend_on_the_number_of_holders(name):
     reached = []
     for holders in (2, 3, 4, 8):
-        data = Federation.split(name, holders=holders, seed=0)
+        data = benchmark(name, holders)
         trained = train(data.holdings, data.labels, record=False)
         reached.append(trained.leader.result.outcome.test_accuracy)
     assert max(reached) - min(reached) <= 0.003, reached

@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from tests.protocol.test_sealed_accuracy import ERROR, float_fit
-from tests.sealed_twin import Trained, labels_of, train
+from tests.sealed_twin import Trained, benchmark, labels_of, train
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import DataError, Overflow
-from vfgnn.lab.federation import Federation
 from vfgnn.sealed import rehearsal
 from vfgnn.sealed.formats import product_guard, range_guard
 
@@ -72,7 +71,7 @@ def test_what_leaves_the_ring_all_the_same_is_refused():
 
 def drawn(rows, *, scale=1):
     """So many training rows of PubMed, from a fixed order, and 500 for validation; columns times `scale`."""
-    data = Federation.split("pubmed", holders=2, seed=0)
+    data = benchmark("pubmed", 2)
     y = data.labels.y
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(1))
     held = [Holding(x=one.x * scale, edge_index=one.edge_index) for one in data.holdings]
