@@ -221,6 +221,7 @@ def test_compare_is_resumable(tmp_path):
     assert [row["model"] for row in content["rows"]] == ["VFGNN_best", "GraphSAGE_A+B"]
     assert list(content["rows"][0]) == [
         "table", "dataset", "model", "preset", "holders", "proportion", "epsilon", "mean", "std", "n", "paper",
+        "edge_split",
     ]  # fmt: skip
     assert vfgnn(*arguments, cwd=tmp_path).returncode == 0
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "kept").iterdir()} == kept

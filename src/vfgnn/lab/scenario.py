@@ -186,7 +186,8 @@ class Scenario:
     def compare(self, hear: Hear) -> tuple[dict[str, Outcome], Outcome]:
         """Each holder alone, and everything pooled: the same model in the clear."""
         if self.settings.protocol == "sealed":
-            alone = zip(self.names, self.holdings, strict=True)
+            # Without columns there is nothing that a holder could learn alone.
+            alone = [(who, held) for who, held in zip(self.names, self.holdings, strict=True) if held.x.shape[1]]
             isolated = {f"{who} alone": train_ridge([held], self.labels, self.settings) for who, held in alone}
             return isolated, train_ridge(self.holdings, self.labels, self.settings)
         isolated = {
