@@ -28,7 +28,7 @@ from vfgnn.randomness import Stream
 from vfgnn.rows import RowSet
 from vfgnn.sealed.formats import LONG
 from vfgnn.sealed.joint_computation import JointComputation
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.sealed.training import HolderInputs, SealedTraining
 from vfgnn.settings import Settings
 from vfgnn.transport.memory import SIMULATION
@@ -267,7 +267,7 @@ def train_twin(holdings, labels, *, seed=0, make_training=SealedTraining, **seal
     train_rows, val_rows = (RowSet(torch.sort(rows).values) for rows in (labels.train, labels.val))
     leader.rows = (train_rows, val_rows)
     twin = Twin(agreement, holdings, seed)
-    recorder, sizes = Recorder(twin, leads=True), Sizes(agreement, len(train_rows), len(val_rows))
+    recorder, sizes = Recorder(twin, leads=True), SealedSizes(agreement, len(train_rows), len(val_rows))
     training = make_training(recorder, sizes, HolderInputs(twin.degrees, twin.columns, train_rows, val_rows, leader))
     training.prepare()
     for number in range(sizes.units):

@@ -19,7 +19,7 @@ from vfgnn.sealed import program
 from vfgnn.sealed.formats import COEFFICIENT, FACTOR
 from vfgnn.sealed.rehearsal import script
 from vfgnn.sealed.ridge_path import MARGIN
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.transport.memory import InMemoryNetwork
 
 ROWS, RIDGE, STEPS = 20, 0.3, 4
@@ -105,7 +105,7 @@ def test_five_public_scalars_give_all_labels_away(trained):
 def test_in_the_protocol_they_are_masked(trained):
     """What the others see of them: each opened under a mask of its own; taken as scalars, no labelling fits."""
     held, labels, made, messages = trained
-    sizes = Sizes(made.agreement, len(labels.train), len(labels.val))
+    sizes = SealedSizes(made.agreement, len(labels.train), len(labels.val))
     found = script(sizes)
     items = [item for part in (found.prepare, *found.steps, found.finish) for item in part]
     opened = [item for item in items if hasattr(item, "opened") for _ in item.opened]

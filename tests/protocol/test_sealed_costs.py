@@ -17,7 +17,7 @@ from vfgnn.sealed.joint_computation import JointComputation
 from vfgnn.sealed.program import SealedMoment
 from vfgnn.sealed.record import opened_by, record_of
 from vfgnn.sealed.rehearsal import script
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 
 CASES = {
     "2 holders": (2, {}, {"order": "labels"}),
@@ -57,7 +57,7 @@ def test_what_is_declared_is_what_is_sent(name, monkeypatch):
     agreement, traffic = trained.agreement, trained.federation.traffic
     expected = declared(agreement, len(labels.train), len(labels.val))
     assert {link: use.bytes for link, use in traffic.links.items()} == dict(expected)
-    sizes = Sizes(agreement, len(labels.train), len(labels.val))
+    sizes = SealedSizes(agreement, len(labels.train), len(labels.val))
     assert set(rounds.values()) == {script(sizes).rounds}
     record = record_of(sizes, traffic)
     assert record.rounds == script(sizes).rounds
@@ -94,7 +94,7 @@ def test_what_is_opened_is_counted():
     held, labels = small(2, seed=62)
     for opens, columns in (("classes", 1), ("scores", 3)):
         trained = train(held, labels, hops=2, order="labels", opens=opens)
-        found = opened_by(Sizes(trained.agreement, len(labels.train), len(labels.val)))
+        found = opened_by(SealedSizes(trained.agreement, len(labels.train), len(labels.val)))
         told = [tuple(words.shape) for words in trained.told]
         assert told[:2] == [(2, 2), (5, 5)]
         assert found.scalars == 3 + 15  # both are symmetric
@@ -119,7 +119,7 @@ def test_not_more_than_the_specification_and_what_is_stated(name, holders):
     validation rows and the chosen one's of all rows, made of shares; their classes; the shares of the weights."""
     data = benchmark(name, holders)
     agreement = agreement_of(data.holdings, data.labels, settings_of(order="labels", steps=4))
-    sizes = Sizes(agreement, len(data.labels.train), len(data.labels.val))
+    sizes = SealedSizes(agreement, len(data.labels.train), len(data.labels.val))
     found, within = script(sizes), list(SPECIFIED[name, holders])
     offline, online = (
         [total_bytes(messages(agreement, items)) / 1e6 for items in (found.prepare, *found.steps, found.finish)]
@@ -137,7 +137,7 @@ def test_the_argmax_costs_what_was_aimed_at():
     """PubMed's sizes: classes of 19,717 rows and 3 classes, dealt and opened on all links of two holders."""
     held, labels = small(2, nodes=30)
     agreement = agreement_of(held, labels, settings_of()).model_copy(update={"nodes": 19_717})
-    items = [item for item in script(Sizes(agreement, 60, 500)).finish if hasattr(item, "opened")]
+    items = [item for item in script(SealedSizes(agreement, 60, 500)).finish if hasattr(item, "opened")]
     argmax = [item for item in items if item.name in ("differences", "bit tables")]
     spent = program.dealt_messages(agreement, argmax) + program.opened_messages(agreement, argmax)
     assert total_bytes(spent) < 30e6

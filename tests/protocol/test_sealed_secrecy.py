@@ -23,7 +23,7 @@ from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.randomness import Stream
 from vfgnn.sealed import program
 from vfgnn.sealed.rehearsal import script
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.sealed.training import INNER_PRODUCTS, PREDICTED_CLASSES, QUOTIENT, VALIDATION_CLASSES
 from vfgnn.transport.memory import InMemoryNetwork
 
@@ -58,7 +58,7 @@ class Seen:
         held, labels = small(holders, nodes=90, seed=data, real=(1,), edges=60, columns=[9] * holders)
         self.trained = train(held, labels, seed=seed, network=network, order=order, **SETTINGS)
         self.agreement = self.trained.agreement
-        self.sizes = Sizes(self.agreement, len(labels.train), len(labels.val))
+        self.sizes = SealedSizes(self.agreement, len(labels.train), len(labels.val))
 
     def _spy_on(self, monkeypatch):
         hop, forward, backward = PrivateGraphs.times, PrivateProducts.forward, PrivateProducts.backward

@@ -11,7 +11,7 @@ from vfgnn.errors import ConfigError
 from vfgnn.experiments import sealed
 from vfgnn.experiments.catalogue import BEST
 from vfgnn.experiments.runner import Effort, Store, run_task
-from vfgnn.experiments.sealed import Cell, Wanted, sealed_rows, sealed_settings, sealed_tasks
+from vfgnn.experiments.sealed import SealedCell, Wanted, sealed_rows, sealed_settings, sealed_tasks
 from vfgnn.experiments.splits import PER_CLASS, REPORTED_FROM, redrawn
 from vfgnn.experiments.tables import compare_tasks, models_named
 from vfgnn.report.sealed import sealed_figure, sealed_grids
@@ -26,17 +26,17 @@ def result(accuracy, **also):
 
 def test_the_papers_protocol_is_trained_as_for_its_own_tables():
     """So what `reproduce compare` has kept is not trained again."""
-    groups = sealed_tasks(WANTED)[Cell("citeseer", 2, "split")]
+    groups = sealed_tasks(WANTED)[SealedCell("citeseer", 2, "split")]
     compared = compare_tasks(["citeseer"], 2, holders=2, models=models_named([BEST]))
     assert [task.key for [task] in groups] == [task.key for task in compared]
 
 
 def test_every_protocol_has_its_trainings():
     tasks = sealed_tasks(WANTED)
-    assert [len(tasks[Cell("citeseer", 4, one)]) for one in ("sealed", "isolated", "split")] == [2, 2, 2]
-    assert [len(group) for group in tasks[Cell("citeseer", 4, "isolated")]] == [4, 4]
-    assert len(tasks[Cell("citeseer", 1, "pooled")]) == 1
-    drawn = [task for [task] in tasks[Cell("citeseer", 2, "sealed", drawn=True)]]
+    assert [len(tasks[SealedCell("citeseer", 4, one)]) for one in ("sealed", "isolated", "split")] == [2, 2, 2]
+    assert [len(group) for group in tasks[SealedCell("citeseer", 4, "isolated")]] == [4, 4]
+    assert len(tasks[SealedCell("citeseer", 1, "pooled")]) == 1
+    drawn = [task for [task] in tasks[SealedCell("citeseer", 2, "sealed", drawn=True)]]
     assert [task.draw for task in drawn] == [REPORTED_FROM, REPORTED_FROM + 1]
     keys = [task.key for groups in tasks.values() for group in groups for task in group]
     assert len(keys) == len(set(keys))
@@ -72,8 +72,8 @@ def test_rows_are_means_over_holders_then_seeds(tmp_path):
 
 def test_rows_of_what_is_kept_are_those_with_all_their_trainings(tmp_path):
     tasks, store = sealed_tasks(WANTED), Store(tmp_path)
-    alone = tasks[Cell("citeseer", 2, "isolated")]
-    for task in (*alone[0], alone[1][0], tasks[Cell("citeseer", 1, "pooled")][0][0]):
+    alone = tasks[SealedCell("citeseer", 2, "isolated")]
+    for task in (*alone[0], alone[1][0], tasks[SealedCell("citeseer", 1, "pooled")][0][0]):
         store.put(task, result(0.7), Effort("2026-11-16T12:00:00+00:00", "0.1.0", 2.0, 1.5))
     rows = sealed_rows(tasks, sealed.kept_of(sealed.notes_of(tasks), store))
     assert [row.protocol for row in rows] == ["pooled"]

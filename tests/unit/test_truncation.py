@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.shares import looks_uniform, random_words, run_dealt, run_parties
 from vfgnn.mpc.beaver import Product, products
-from vfgnn.mpc.shared import Dealt
+from vfgnn.mpc.shared import DealtShares
 from vfgnn.mpc.sharing import reconstruct, split
 from vfgnn.mpc.truncation import Truncation, truncate
 from vfgnn.randomness import Stream, insecure_seed
@@ -42,7 +42,7 @@ class Chosen:
     """Material with a mask of the test's choice."""
 
     def __init__(self, r, parts):
-        self._dealt = Dealt((r,), (parts,))
+        self._dealt = DealtShares((r,), (parts,))
 
     def take(self, operation):
         return self._dealt

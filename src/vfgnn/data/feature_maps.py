@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class Column:
+class MappedColumn:
     """One column of the input: which one, and the lower bounds of its bins but the first; without any, as it is."""
 
     number: int
@@ -55,7 +55,7 @@ class FeatureMap:
 
     inputs: int  # columns of the holding
     degree: bool  # whether the number of neighbours comes after them
-    columns: tuple[Column, ...]
+    columns: tuple[MappedColumn, ...]
     whole: bool  # whether all columns that come of it are whole numbers
     scaling: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # mean and deviation of each of these
 
@@ -96,7 +96,7 @@ class FeatureMap:
     def from_json(cls, kept: dict[str, Any]) -> Self:
         """What `to_json` gave."""
         columns = tuple(
-            Column(c["number"], None if c["bounds"] is None else tuple(map(float, c["bounds"])))
+            MappedColumn(c["number"], None if c["bounds"] is None else tuple(map(float, c["bounds"])))
             for c in kept["columns"]
         )
         scaling = None
@@ -130,11 +130,11 @@ def fit_map(
     for number in range(values.shape[1]):
         own = values[:, number]
         if name == "none" and number < inputs:
-            columns.append(Column(number, None))
+            columns.append(MappedColumn(number, None))
         elif name == "binary" and number < inputs:
-            columns.append(Column(number, (ABOVE_0,)))
+            columns.append(MappedColumn(number, (ABOVE_0,)))
         elif len(own) and own.min() < own.max():
-            columns.append(Column(number, bounds_of(own, bins)))
+            columns.append(MappedColumn(number, bounds_of(own, bins)))
     whole = all(bool((values[:, c.number] == values[:, c.number].round()).all()) for c in columns if c.bounds is None)
     fitted = FeatureMap(inputs, degree, tuple(columns), whole)
     return _scaled(fitted, holding) if scaled else fitted

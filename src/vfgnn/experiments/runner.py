@@ -31,7 +31,7 @@ from vfgnn.lab.simulate import IN_ONE_PROCESS, build
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.ridge_training import train_ridge
 from vfgnn.sealed.record import opened_by
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.settings import Settings, make_settings
 from vfgnn.version import __version__
 from vfgnn.writing import write_whole
@@ -127,7 +127,7 @@ def run_task(task: Task, data_dir: Path | None = None) -> TaskResult:
         federation = build(holdings, labels, settings, seed=task.seed)
         outcome = federation.train()
         if federation.agreement.sealed:
-            opened = opened_by(Sizes(federation.agreement, len(labels.train), len(labels.val)))
+            opened = opened_by(SealedSizes(federation.agreement, len(labels.train), len(labels.val)))
     elif settings.protocol == "sealed":
         outcome = train_ridge(holdings, labels, settings)
     else:

@@ -27,7 +27,7 @@ PRESET, POOLED, HOLDERS_OF_DRAWS = "best", "GraphSAGE_A+B", 2
 
 
 @dataclass(frozen=True)
-class Cell:
+class SealedCell:
     """One figure, by what its trainings have in common."""
 
     dataset: str
@@ -68,7 +68,7 @@ class SealedRow:
 
 
 SealedTasks = dict[
-    Cell, list[list[Task]]
+    SealedCell, list[list[Task]]
 ]  # of each cell and seed (or draw), the trainings that one figure is the mean of
 
 
@@ -110,10 +110,10 @@ def sealed_tasks(wanted: Wanted) -> SealedTasks:
         for dataset in wanted.datasets:
             once = protocol == "pooled"
             for holders in (1,) if once else sorted(set(wanted.holders)):
-                cell = Cell(dataset, holders, protocol)
+                cell = SealedCell(dataset, holders, protocol)
                 tasks[cell] = [_one_seed(cell, seed) for seed in range(1 if once else wanted.seeds)]
             if wanted.draws and protocol in ("sealed", "pooled"):
-                cell = Cell(dataset, 1 if once else HOLDERS_OF_DRAWS, protocol, drawn=True)
+                cell = SealedCell(dataset, 1 if once else HOLDERS_OF_DRAWS, protocol, drawn=True)
                 tasks[cell] = [[_sealed_task(cell, draw=REPORTED_FROM + draw)] for draw in range(wanted.draws)]
     return tasks
 
@@ -142,7 +142,7 @@ def sealed_rows(tasks: SealedTasks, results: Mapping[Task, TaskResult]) -> list[
     ]
 
 
-def _one_seed(cell: Cell, seed: int) -> list[Task]:
+def _one_seed(cell: SealedCell, seed: int) -> list[Task]:
     if cell.protocol == "split":
         return [Trial("sealed", BEST, PRESET, "confidence", cell.dataset, cell.holders, (1,) * cell.holders).task(seed)]
     if cell.protocol == "isolated":
@@ -150,7 +150,7 @@ def _one_seed(cell: Cell, seed: int) -> list[Task]:
     return [_sealed_task(cell, seed=seed)]
 
 
-def _sealed_task(cell: Cell, *, seed: int = 0, holder: int | None = None, draw: int | None = None) -> Task:
+def _sealed_task(cell: SealedCell, *, seed: int = 0, holder: int | None = None, draw: int | None = None) -> Task:
     values = sealed_settings(cell.dataset).model_dump(mode="json", exclude_defaults=True)
     where: dict[Compared, Where] = {"sealed": "federated", "isolated": "isolated", "pooled": "pooled"}
     return Task(
@@ -165,7 +165,7 @@ def _sealed_task(cell: Cell, *, seed: int = 0, holder: int | None = None, draw: 
     )
 
 
-def _row(cell: Cell, groups: Sequence[Sequence[TaskResult]]) -> SealedRow:
+def _row(cell: SealedCell, groups: Sequence[Sequence[TaskResult]]) -> SealedRow:
     reached = [statistics.mean(one["test_accuracy"] for one in group) for group in groups]
     first = groups[0][0]
     return SealedRow(

@@ -29,7 +29,7 @@ from vfgnn.privacy.statement import Statement, statement
 from vfgnn.records import EpochMetrics, Outcome, Traffic
 from vfgnn.sealed.own_edges import entries_of, proposed_bound
 from vfgnn.sealed.record import SealedRecord, record_of
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.settings import Preset, Settings
 from vfgnn.split.program import training
 
@@ -245,7 +245,7 @@ class Scenario:
     def _sealed_record(self, agreement: Agreement, traffic: Traffic) -> SealedRecord | None:
         if not agreement.sealed:
             return None
-        return record_of(Sizes(agreement, len(self.labels.train), len(self.labels.val)), traffic)
+        return record_of(SealedSizes(agreement, len(self.labels.train), len(self.labels.val)), traffic)
 
     def stated(self, spent: Sequence[Release] | None = None) -> Statement:
         """What the privacy settings mean for the label holder: before the run, or with what its ledger says."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import torch
 
-from vfgnn.mpc.shared import Arithmetic, Dealt, Operation, Payload, Shape, masked, matmul
+from vfgnn.mpc.shared import Arithmetic, DealtShares, Operation, Payload, Shape, masked, matmul
 
 Factors = tuple[torch.Tensor, torch.Tensor]
 
@@ -136,7 +136,7 @@ def _with_transpose(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return matmul(a, b.t().contiguous())
 
 
-def _open_masked(arithmetic: Arithmetic, factors: tuple[Factors, ...], taken: list[Dealt]) -> list[Factors]:
+def _open_masked(arithmetic: Arithmetic, factors: tuple[Factors, ...], taken: list[DealtShares]) -> list[Factors]:
     """E and F of every product.
 
     Reveals: nothing; each is the secret minus a mask that is used here only.

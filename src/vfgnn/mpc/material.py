@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import torch
 
 from vfgnn.errors import ProtocolError
-from vfgnn.mpc.shared import Dealt, Operation, Payload
+from vfgnn.mpc.shared import DealtShares, Operation, Payload
 from vfgnn.mpc.sharing import join, without
 from vfgnn.randomness import Stream
 
@@ -32,7 +32,7 @@ class DealtMaterial:
         self._next_correction = next_correction
         self._number = 0
 
-    def take(self, operation: Operation) -> Dealt:
+    def take(self, operation: Operation) -> DealtShares:
         """The shares of the next operation; its number is spent before they are used, and never comes again."""
         number, wait = self._number, self._next_correction
         self._number += 1
@@ -40,7 +40,7 @@ class DealtMaterial:
         shares = _expand(payloads, self._seed, self._run, self._holder, operation, number)
         corrections = [_checked(wait(), payload, operation) for payload in operation.correction] if wait else []
         count = len(operation.opened)
-        return Dealt(tuple(shares[:count]), (*shares[count:], *corrections))
+        return DealtShares(tuple(shares[:count]), (*shares[count:], *corrections))
 
 
 class Corrections:

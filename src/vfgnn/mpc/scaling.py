@@ -18,7 +18,7 @@ from typing import ClassVar
 import torch
 
 from vfgnn.mpc.blinding import Blinded
-from vfgnn.mpc.shared import Arithmetic, Dealt, Operation, Payload, Shape, shift_right
+from vfgnn.mpc.shared import Arithmetic, DealtShares, Operation, Payload, Shape, shift_right
 from vfgnn.mpc.truncation import OFFSET_BITS
 
 
@@ -98,7 +98,9 @@ def _stretches(factor: torch.Tensor, v: torch.Tensor) -> bool:
     return all(size in (1, of) for size, of in sizes)
 
 
-def _scaled(arithmetic: Arithmetic, c: torch.Tensor, dealt: Dealt, factors: Sequence[Blinded], bits: int) -> Scaled:
+def _scaled(
+    arithmetic: Arithmetic, c: torch.Tensor, dealt: DealtShares, factors: Sequence[Blinded], bits: int
+) -> Scaled:
     """Step 3."""
     public, q = c, -dealt.parts[0]
     if bits:

@@ -76,7 +76,7 @@ class Operation(ABC):
 
 
 @dataclass(frozen=True, repr=False)
-class Dealt:
+class DealtShares:
     """One holder's shares of an operation's masks, and of the parts that follow from them."""
 
     masks: tuple[torch.Tensor, ...]
@@ -96,7 +96,7 @@ class Opening(Protocol):
 class Material(Protocol):
     """One holder's shares of what the dealer deals."""
 
-    def take(self, operation: Operation) -> Dealt:
+    def take(self, operation: Operation) -> DealtShares:
         """Those of the next operation; each call returns what was never returned before."""
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import torch
 
-from vfgnn.mpc.shared import Arithmetic, Dealt, Operation, Payload, Shape, shift_right
+from vfgnn.mpc.shared import Arithmetic, DealtShares, Operation, Payload, Shape, shift_right
 
 OFFSET_BITS = 62
 
@@ -63,7 +63,7 @@ def truncate(arithmetic: Arithmetic, *shares: torch.Tensor, bits: int) -> list[t
     return [_shifted(arithmetic, c, dealt, bits) for c, dealt in zip(opened, taken, strict=True)]
 
 
-def _shifted(arithmetic: Arithmetic, c: torch.Tensor, dealt: Dealt, bits: int) -> torch.Tensor:
+def _shifted(arithmetic: Arithmetic, c: torch.Tensor, dealt: DealtShares, bits: int) -> torch.Tensor:
     """Step 3."""
     shifted, highest = dealt.parts[0]
     wrapped = (highest << (64 - bits)) * (c >= 0)  # c >= 0: its highest bit is 0

@@ -39,7 +39,7 @@ from vfgnn.sealed.program import (
     script_of,
     step_items,
 )
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.sealed.training import HolderInputs, Leader, SealedTraining
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
@@ -120,7 +120,7 @@ class SealedHolder:
         self._means = Means(supply, material, graphs, products, ZeroSharing(me, names, pair_seeds))
         computation = JointComputation(agreement, channel, self._means)
         train, val = self.rows
-        sizes = Sizes(agreement, len(train), len(val))
+        sizes = SealedSizes(agreement, len(train), len(val))
         self._moment = SealedMoment(len(train), len(val))
         own_part = HolderInputs(self._degrees, self._columns_long(sizes), train, val, self.leader)
         self._training = SealedTraining(computation, sizes, own_part)
@@ -129,7 +129,7 @@ class SealedHolder:
     def _degrees(self) -> torch.Tensor:
         return torch.bincount(self._entries[0], minlength=self.agreement.nodes)
 
-    def _columns_long(self, sizes: Sizes) -> torch.Tensor:
+    def _columns_long(self, sizes: SealedSizes) -> torch.Tensor:
         """Its columns among all holders', LONG, for the order of features."""
         if sizes.order == "labels":
             return torch.empty((sizes.nodes, 0), dtype=torch.int64)

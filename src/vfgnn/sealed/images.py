@@ -18,7 +18,7 @@ from vfgnn.sealed.computation import Blocks, Computation
 from vfgnn.sealed.features import SharedFeatures
 from vfgnn.sealed.formats import FACTOR, LONG, SHORT, range_guard
 from vfgnn.sealed.kernel import SharedKernel
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,7 +56,7 @@ class LabelImages:
         computation: Computation,
         kernel: SharedKernel,
         features: SharedFeatures,
-        sizes: Sizes,
+        sizes: SealedSizes,
         rows: tuple[RowSet, RowSet],
     ) -> None:
         self._computation, self._kernel, self._features = computation, kernel, features
@@ -88,7 +88,7 @@ class FeatureImages:
         computation: Computation,
         kernel: SharedKernel,
         features: SharedFeatures,
-        sizes: Sizes,
+        sizes: SealedSizes,
         rows: tuple[RowSet, RowSet],
         own: torch.Tensor,
     ) -> None:

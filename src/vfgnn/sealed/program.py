@@ -23,7 +23,7 @@ from vfgnn.mpc.shared import Names, Operation
 from vfgnn.mpc.shared import messages as operation_messages
 from vfgnn.program import Phase, Program, Repeated
 from vfgnn.sealed.rehearsal import Hop, Item, Script, ToColumns, Told, ToNodes, script
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 
 ROW_ROLES = Kind("sealed_rows", "which rows train and which validate; never a label")
 ROW_COUNTS = Kind("sealed_row_counts", "how many rows train and how many validate")
@@ -84,7 +84,7 @@ Items = Iterable[Item]
 
 def script_of(agreement: Agreement, moment: SealedMoment) -> Script:
     """What the training consists of, for so many rows."""
-    return script(Sizes(agreement, moment.train, moment.val))
+    return script(SealedSizes(agreement, moment.train, moment.val))
 
 
 def step_items(agreement: Agreement, moment: SealedMoment) -> Items:
@@ -94,7 +94,7 @@ def step_items(agreement: Agreement, moment: SealedMoment) -> Items:
 
 def moments(agreement: Agreement, known: SealedMoment, begin: int) -> Iterator[SealedMoment]:
     """One for each step."""
-    for number in range(begin, Sizes(agreement, known.train, known.val).units):
+    for number in range(begin, SealedSizes(agreement, known.train, known.val).units):
         yield SealedMoment(known.train, known.val, number)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from vfgnn.agreement import DEALER
 from vfgnn.records import Traffic
 from vfgnn.sealed.rehearsal import script
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SealedRecord:
         return {"opened": asdict(self.opened), "bytes": dict(self.bytes), "rounds": self.rounds}
 
 
-def record_of(sizes: Sizes, traffic: Traffic) -> SealedRecord:
+def record_of(sizes: SealedSizes, traffic: Traffic) -> SealedRecord:
     """From what has crossed all links."""
     sent = {"setup": 0, "offline": 0, "online": 0}
     for (phase, sender, receiver), link in traffic.links.items():
@@ -53,7 +53,7 @@ def record_of(sizes: Sizes, traffic: Traffic) -> SealedRecord:
     return SealedRecord(opened_by(sizes), sent, script(sizes).rounds)
 
 
-def opened_by(sizes: Sizes) -> Opened:
+def opened_by(sizes: SealedSizes) -> Opened:
     """A training of these sizes."""
     what = sizes.agreement.settings.sealed.opens
     return Opened(

@@ -21,7 +21,7 @@ from vfgnn.mpc.shared import Operation, Payload, Shape
 from vfgnn.mpc.truncation import Truncation
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.sealed.training import HolderInputs, SealedTraining
 
 
@@ -66,7 +66,7 @@ def nothing(*shape: int) -> torch.Tensor:
 class Rehearsal:
     """Writes down what it is asked for."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: SealedSizes) -> None:
         self._sizes = sizes
         self._factors = 0
         self.items: list[Item] = []
@@ -187,7 +187,7 @@ class Script:
 
 
 @lru_cache(maxsize=8)
-def script(sizes: Sizes) -> Script:
+def script(sizes: SealedSizes) -> Script:
     """Of a training of these sizes."""
     computation = Rehearsal(sizes)
     train, val = (RowSet(torch.arange(count)) for count in (sizes.train, sizes.val))  # made up: only counts matter

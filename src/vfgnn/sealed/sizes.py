@@ -12,7 +12,7 @@ from vfgnn.sealed.formats import ROW_NORM, feature_bits
 
 
 @dataclass(frozen=True)
-class Sizes:
+class SealedSizes:
     """Hashable, so that what follows from them is worked out once."""
 
     agreement: Agreement

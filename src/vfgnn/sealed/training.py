@@ -23,7 +23,7 @@ from vfgnn.sealed.features import SharedFeatures
 from vfgnn.sealed.formats import FACTOR, SCORE, SHORT, factor_word, product_guard
 from vfgnn.sealed.images import FeatureImages, Images, LabelImages
 from vfgnn.sealed.kernel import DegreeFactors, HopsOnShares, SharedKernel, SmoothOnShares, degree_table
-from vfgnn.sealed.sizes import Sizes
+from vfgnn.sealed.sizes import SealedSizes
 
 QUOTIENT = Kind("quotient", "two inner products of centred labels and their first image, from the sum of all shares")
 INNER_PRODUCTS = Kind("inner_products", "inner products of the basis over the training rows, from the sum of shares")
@@ -71,7 +71,7 @@ class HolderInputs:
 class SealedTraining:
     """One holder's side."""
 
-    def __init__(self, computation: Computation, sizes: Sizes, own: HolderInputs) -> None:
+    def __init__(self, computation: Computation, sizes: SealedSizes, own: HolderInputs) -> None:
         self._computation, self._sizes, self._own = computation, sizes, own
         self._images: Images | None = None
         self._krylov: KrylovBasis | None = None
@@ -174,7 +174,7 @@ class SealedTraining:
 
 
 def make_kernel(
-    computation: Computation, sizes: Sizes, own_degrees: torch.Tensor, start: RowSet | None
+    computation: Computation, sizes: SealedSizes, own_degrees: torch.Tensor, start: RowSet | None
 ) -> SharedKernel:
     """The degrees' factors, blinded once; those that meet the `start` rows are blinded for these rows alone.
 

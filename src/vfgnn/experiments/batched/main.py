@@ -16,7 +16,7 @@ import torch
 
 from vfgnn.experiments.batched.jobs import Curve, Job, grouped, kept_keys, read_jobs
 from vfgnn.experiments.batched.ranking import finals, read_results
-from vfgnn.experiments.batched.surroundings import Place, place_of
+from vfgnn.experiments.batched.surroundings import Partition, place_of
 from vfgnn.experiments.batched.training import train
 
 PATIENCES = (60, 100, None)
@@ -71,7 +71,7 @@ def train_all(
     return 0
 
 
-def _place(folder: Path, job: Job) -> Place:
+def _place(folder: Path, job: Job) -> Partition:
     return place_of(folder / f"{job.dataset}-{job.seed}.npz", job.reading, job.place)
 
 

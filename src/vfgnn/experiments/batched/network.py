@@ -19,7 +19,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Shape:
+class StackShape:
     """What the points have in common."""
 
     gnn: str
@@ -75,10 +75,10 @@ class Points:
         return torch.tensor(values, dtype=dtype, device=device)[:, None, None]
 
 
-class Network:
+class StackedNetwork:
     """Logits of some rows, for all points."""
 
-    def __init__(self, shape: Shape, points: Points) -> None:
+    def __init__(self, shape: StackShape, points: Points) -> None:
         self._shape, self._points = shape, points
         self._tanh = points.whether("embedding_activation", "tanh")[None, :, :, 0] > 0
         self._teleport = points.number("teleport")[None, :, :, 0]
@@ -156,7 +156,7 @@ class Network:
         return whole / total.clamp_min(TINY) if isinstance(total, torch.Tensor) else whole
 
 
-def initial(shape: Shape, points: Points, generator: torch.Generator) -> dict[str, torch.Tensor]:
+def initial(shape: StackShape, points: Points, generator: torch.Generator) -> dict[str, torch.Tensor]:
     """Everything but W, drawn as torch and PyG draw their linear layers: uniform within 1 / sqrt(inputs)."""
     count, device, dtype = len(points.jobs), generator.device, points.number("row_scale").dtype
     concat = points.is_row("concat")

@@ -85,11 +85,11 @@ class Operator:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """The product."""
-        product: torch.Tensor = _Product.apply(x, self._matrix, self._transpose)  # type: ignore[no-untyped-call]
+        product: torch.Tensor = _StackedProduct.apply(x, self._matrix, self._transpose)  # type: ignore[no-untyped-call]
         return product
 
 
-class _Product(torch.autograd.Function):
+class _StackedProduct(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: torch.autograd.function.FunctionCtx, x: torch.Tensor, matrix: torch.Tensor, transpose: torch.Tensor

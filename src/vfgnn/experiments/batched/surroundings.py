@@ -18,7 +18,7 @@ FEATURE_BITS = 12  # as the joint layer encodes what are not whole numbers
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Place:
+class Partition:
     """Whose data are trained on: all holders', one holder's, or all of it in one table."""
 
     blocks: tuple[Csr, ...]  # features, by whose they are
@@ -62,7 +62,7 @@ def _prepared(block: Csr, *, scaled: bool, rounds: bool) -> Csr:
 
 
 @lru_cache(maxsize=8)
-def place_of(path: Path, reading: str, place: str) -> Place:
+def place_of(path: Path, reading: str, place: str) -> Partition:
     """From the file of one data set and partition seed."""
     with np.load(path, allow_pickle=False) as arrays:
         x = Csr(arrays["pointer"].astype(np.int64), arrays["columns"].astype(np.int64), arrays["values"], 0)
@@ -74,12 +74,12 @@ def place_of(path: Path, reading: str, place: str) -> Place:
     blocks = tuple(_columns_of(x, holder_of_column == i) for i in holders)
     parts = tuple(edges[:, owner == i] for i in holders)
     if place == "federated":
-        return Place(blocks, parts, **rest, classes=classes, rounds=True)
+        return Partition(blocks, parts, **rest, classes=classes, rounds=True)
     if place == "pooled":
         whole = Csr(x.pointer, x.columns, x.values, len(holder_of_column))
-        return Place((whole,), (edges,), **rest, classes=classes, rounds=False)
+        return Partition((whole,), (edges,), **rest, classes=classes, rounds=False)
     i = int(place.split()[1])
-    return Place((blocks[i],), (parts[i],), **rest, classes=classes, rounds=False)
+    return Partition((blocks[i],), (parts[i],), **rest, classes=classes, rounds=False)
 
 
 def _columns_of(x: Csr, mine: Array) -> Csr:
@@ -115,7 +115,7 @@ class Wanted:
         return Operator(matrix, self.dtype, self.device)
 
 
-def around(place: Place, holder: int, rows: Array, wanted: Wanted) -> Around:
+def around(place: Partition, holder: int, rows: Array, wanted: Wanted) -> Around:
     """The surrounding of `rows` over one holder's edges."""
     source, target = place.edges[holder]
     degree = np.bincount(target, minlength=place.nodes)

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from vfgnn.experiments.batched.jobs import Curve, Job
-from vfgnn.experiments.batched.network import Network, Points, Shape, initial
-from vfgnn.experiments.batched.surroundings import Around, Place, Wanted, around
+from vfgnn.experiments.batched.network import Points, StackedNetwork, StackShape, initial
+from vfgnn.experiments.batched.surroundings import Around, Partition, Wanted, around
 
 ALIGNED = 32  # weights of a point: a GPU multiplies what begins at such a place faster
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8  # torch's defaults for Adam
@@ -40,7 +40,7 @@ class Adam:
         self._weight.addcmul_(first / root, size, value=-1)
 
 
-class Momentum:
+class StackedMomentum:
     """torch's SGD with momentum and coupled decay."""
 
     def __init__(self, weight: torch.Tensor, rate: torch.Tensor, momentum: torch.Tensor, decay: torch.Tensor) -> None:
@@ -60,7 +60,7 @@ class FirstLayer:
     Points whose W is one party's own (`individual`) take Adam's step, the others momentum SGD's.
     """
 
-    def __init__(self, shape: Shape, points: Points, generator: torch.Generator) -> None:
+    def __init__(self, shape: StackShape, points: Points, generator: torch.Generator) -> None:
         count = len(points.jobs)
         split = {False: (0, count - points.scaled), True: (count - points.scaled, count)}
         self.split = {scaled: ends for scaled, ends in split.items() if ends[0] < ends[1]}
@@ -68,14 +68,18 @@ class FirstLayer:
         joint = [points.number(f"joint_{name}") for name in ("learning_rate", "momentum", "weight_decay")]
         self._individual = points.whether("initial_embedding", "individual")[None, :, :, 0] > 0
         kinds = {job.values["initial_embedding"] for job in points.jobs}
-        self.weights, self._adams, self._momenta = list[torch.Tensor](), list[Adam | None](), list[Momentum | None]()
+        self.weights, self._adams, self._momenta = (
+            list[torch.Tensor](),
+            list[Adam | None](),
+            list[StackedMomentum | None](),
+        )
         for begin, end in self.split.values():
             weight = _draw_first(shape, end - begin, joint[0].dtype, generator)
             part = slice(begin, end)
             self.weights.append(weight)
             self._adams.append(Adam(weight, *(one[:, part] for one in rate)) if "individual" in kinds else None)
             shared = [one[None, part, :, 0] for one in joint]
-            self._momenta.append(Momentum(weight, *shared) if "collaborative" in kinds else None)
+            self._momenta.append(StackedMomentum(weight, *shared) if "collaborative" in kinds else None)
 
     @property
     def state(self) -> list[torch.Tensor]:
@@ -98,7 +102,7 @@ class FirstLayer:
             weight.copy_(torch.where(self._individual[:, begin:end], by_adam, weight))
 
 
-def _draw_first(shape: Shape, points: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+def _draw_first(shape: StackShape, points: int, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Glorot's bound; between holders a sum of one share from each, with the same variance."""
     bound = math.sqrt(6 / (shape.columns + shape.dim) / shape.holders)
     size = shape.columns, points, shape.dim
@@ -111,13 +115,13 @@ def _draw_first(shape: Shape, points: int, dtype: torch.dtype, generator: torch.
 class Training:
     """All points of one shape."""
 
-    def __init__(self, place: Place, jobs: Sequence[Job], dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, place: Partition, jobs: Sequence[Job], dtype: torch.dtype, device: torch.device) -> None:
         self.jobs = sorted(jobs, key=lambda job: job.values["feature_scaling"] == "row")
         values = self.jobs[0].values
         gnn, layers, dim, hidden = (values[name] for name in ("gnn", "layers", "dim", "hidden_layers"))
         holders = len(place.edges)
         self.epochs = int(values["epochs"] or 0)
-        shape = Shape(
+        shape = StackShape(
             str(gnn), int(layers or 0), int(dim or 0), int(hidden or 0), holders, place.columns, place.classes
         )
         points = Points(self.jobs, dtype, device)
@@ -127,7 +131,7 @@ class Training:
         flat = torch.cat([value.flatten(1) for value in drawn.values()], dim=1)
         self.rest = F.pad(flat, (0, -flat.shape[1] % ALIGNED))
         self._adam = Adam(self.rest, points.number("learning_rate")[:, 0], points.number("weight_decay")[:, 0])
-        self._network, self._shape = Network(shape, points), shape
+        self._network, self._shape = StackedNetwork(shape, points), shape
         wanted = Wanted(str(gnn), int(layers or 0), tuple(self.first.split), dtype, device)
         self._train = [around(place, i, place.train, wanted) for i in range(holders)]
         self._val = [around(place, i, place.val, wanted) for i in range(holders)]
@@ -186,7 +190,7 @@ class Training:
 
 
 def train(
-    place: Place, jobs: Sequence[Job], *, device: torch.device, dtype: torch.dtype = torch.float32
+    place: Partition, jobs: Sequence[Job], *, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> list[Curve]:
     """Train all jobs of one shape; on a GPU every epoch is one replayed graph."""
     training = Training(place, jobs, dtype, device)
