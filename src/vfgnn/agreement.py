@@ -34,6 +34,7 @@ class Agreement(Public):
     classes: Annotated[int, Field(ge=2, le=MOST)]
     holders: Annotated[tuple[HolderShape, ...], Field(min_length=1)]
     label_holder: str
+    tokens: bool = False  # sealed: a server aligns ids by their tokens, and does nothing else
     settings: Settings
 
     @model_validator(mode="after")
@@ -99,7 +100,7 @@ class Agreement(Public):
     @property
     def parties(self) -> tuple[str, ...]:
         """Everyone who takes part, in the order that decides who dials whom."""
-        servers = () if self.sealed else (SERVER,)
+        servers = (SERVER,) if self.tokens or not self.sealed else ()
         return (*servers, *((DEALER,) if self.dealt else ()), *self.holder_names)
 
     @property

@@ -11,7 +11,7 @@ wait for a restarted peer go back to the step that all have.
 import hashlib
 import json
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self, get_args, get_origin, get_type_hints
 
@@ -76,6 +76,11 @@ class RoleState:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # never its content
+
+
+@dataclass(frozen=True, repr=False)
+class NoState(RoleState):
+    """Of a role that begins anew with every start."""
 
 
 def _field(hint: object, name: str, state: Mapping[str, torch.Tensor]) -> object:

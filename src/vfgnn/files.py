@@ -63,7 +63,7 @@ class FederationFile(Public):
     classes: int
     label_holder: str
     holders: tuple[ListedHolder, ...]
-    server: Reachable
+    server: Reachable | None = None  # sealed: only where ids are aligned by tokens
     dealer: Reachable | None = None
     certificate_authority: str | None = None  # PEM; trusted for every party that lists no certificate
     patience: Patience = Patience()
@@ -74,15 +74,16 @@ class FederationFile(Public):
     def _consistent(self) -> Self:
         if (self.nodes is None) == (self.alignment is None):
             raise ValueError("either nodes (data that is aligned already) or an [alignment] table is needed")
-        if self.settings.protocol == "sealed":
-            raise ValueError('protocol = "split": the sealed protocol runs in one process so far (vfgnn simulate)')
         if self.alignment is not None:
             if self.alignment.method == "psi" and len(self.holders) != 2:
                 raise ValueError(f"alignment by psi is for two holders, not {len(self.holders)}: use tokens")
             if self.alignment.keep_local_neighbours and self.settings.initial_embedding != "individual":
                 raise ValueError("keep_local_neighbours needs initial_embedding = individual")
+        if SERVER in self.agreement.parties and self.server is None:
+            raise ValueError(f"a [server] is needed: it {'aligns ids' if self.agreement.sealed else 'combines rows'}")
         if self.agreement.dealt and self.dealer is None:
-            raise ValueError("a [dealer] is needed: the joint layer is secure and there are several holders")
+            why = "protocol = sealed" if self.agreement.sealed else "the joint layer is secure"
+            raise ValueError(f"a [dealer] is needed: {why}, and there are several holders")
         for name, party in self.parties.items():
             if party.certificate is None and self.certificate_authority is None:
                 raise ValueError(f"{name} needs a certificate, or the file a certificate_authority")
@@ -91,10 +92,8 @@ class FederationFile(Public):
     @property
     def parties(self) -> dict[str, Reachable]:
         """Everyone who takes part, in the order that decides who dials whom."""
-        middle: dict[str, Reachable] = {SERVER: self.server}
-        if self.dealer is not None and self.agreement.dealt:
-            middle[DEALER] = self.dealer
-        return {**middle, **{holder.name: holder for holder in self.holders}}
+        listed = {SERVER: self.server, DEALER: self.dealer, **{holder.name: holder for holder in self.holders}}
+        return {name: party for name in self.agreement.parties if (party := listed[name]) is not None}
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -104,6 +103,7 @@ class FederationFile(Public):
     def agreement_over(self, nodes: int | None) -> Agreement:
         """The same over the nodes that the holders share, once they know how many; None: they do not know yet."""
         most = self.nodes if self.alignment is None else self.alignment.max_ids
+        by_tokens = self.alignment is not None and self.alignment.method == "tokens"
         return make_agreement(
             where="the federation file",
             nodes=most if nodes is None else nodes,
@@ -112,6 +112,7 @@ class FederationFile(Public):
                 HolderShape(**holder.model_dump(include=set(HolderShape.model_fields))) for holder in self.holders
             ],
             label_holder=self.label_holder,
+            tokens=by_tokens and self.settings.protocol == "sealed",
             settings=self.settings,
         )
 

@@ -242,6 +242,11 @@ def leaving(parties: Iterable[str], leader: str) -> Program[NoSizes]:
     return Program("leaving", everyone, leader, (Phase("end", "leave", lambda _: messages),), NoSizes())
 
 
+def idle(name: str, leader: str) -> Program[NoSizes]:
+    """What a party follows while the others are at something that it has no part in."""
+    return Program(name, (), leader, (), NoSizes())
+
+
 def calling(parties: Iterable[str], leader: str) -> Program[NoSizes]:
     """Of a federation that stays up, before each pass."""
     everyone = tuple(parties)

@@ -70,16 +70,16 @@ def plan(
 
     from vfgnn.files import load_federation, load_party
     from vfgnn.party.own_data import load_data
+    from vfgnn.party.programs import trained_steps
     from vfgnn.plan.plan import expect, make_plan
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
-    from vfgnn.split.steps import trained_epochs
 
     file, own = load_federation(federation), load_party(party)
     expected = expect(file, load_data(file, own), nodes=nodes)
     agreed = expected.agreement
     made = make_plan(expected, bandwidth_mbit_s=bandwidth, latency_ms=latency, shared_cores=cores)
-    console, epochs = Console(), trained_epochs(agreed)
+    console, epochs = Console(), trained_steps(agreed)
     show_plan(console, made, epochs, min(epochs, file.settings.trained_joint_epochs))
     show_privacy(console, statement(agreed), "differential privacy, at most")
     options.write_json(json, asdict(made))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.data import prepared
+from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, ListedHolder, Patience, Reachable, load_federation, to_toml
@@ -101,14 +102,9 @@ def write_federation(
 
     `holders`: their names, A, B, ... if None; `code`: the user's own, found by import path in every party's process.
     """
-    if settings.protocol == "sealed":
-        raise ConfigError(
-            "the sealed protocol runs in one process so far",
-            expected="protocol = split for a federation of processes",
-            hint="use vfgnn simulate, or vfgnn.simulate, for protocol = sealed",
-        )
-    agreement = agreement_of(holdings, labels, settings, holders)
-    names = [SERVER, *([DEALER] if agreement.dealt else []), *agreement.holder_names]
+    shaped = [mapped(holding, settings.sealed) for holding in holdings] if settings.protocol == "sealed" else holdings
+    agreement = agreement_of(shaped, labels, settings, holders)
+    names = agreement.parties
     paths = {name: (code or OwnCode()).paths_at(name) for name in names}  # refuses before anything is written
     ports = free_ports(len(names))
     reachable = {}
@@ -153,7 +149,7 @@ def _federation_file(agreement: Agreement, reachable: Mapping[str, Reachable], p
         holders=tuple(
             ListedHolder(**holder.model_dump(), **reachable[holder.name].model_dump()) for holder in agreement.holders
         ),
-        server=reachable[SERVER],
+        server=reachable.get(SERVER),
         dealer=reachable.get(DEALER),
         patience=patience,
         settings=agreement.settings,

@@ -194,7 +194,7 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
     except ConfigError as error:
         findings.append(_fault("port", error))
     deadline = time.monotonic() + wait_s
-    peers = list(capacities(me, of_run(file)))
+    peers = list(capacities(me, of_run(file, me)))
     heard = await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
     findings += [replace(finding, at_peer=True) for finding in heard]
     await asyncio.sleep(max(0.0, deadline - time.monotonic()))  # others may still want to ask

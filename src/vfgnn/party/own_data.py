@@ -105,11 +105,14 @@ def load_data(file: FederationFile, party: PartyFile, *, fitted: int | None = No
 
 def _load_prepared(agreement: Agreement, party: PartyFile) -> OwnData:
     from vfgnn.data import prepared
+    from vfgnn.data.feature_maps import mapped
 
     data = party.data
     if data is None or data.holding is None:
         raise ConfigError("no data", expected="[data] in party.toml")
     holding = prepared.load_holding(data.holding)
+    if agreement.sealed:
+        holding = mapped(holding, agreement.settings.sealed)
     prepared.check_declared(agreement, party.name, holding)
     if data.labels is None:
         return OwnData(holding)

@@ -52,7 +52,7 @@ class Predictor:
         """Reveals: what `TrainedParty.ask` does."""
         trained = model.load()  # before anything is sent: what cannot be read is refused at home
         endpoint = model.endpoint("predict --new-nodes" if self.new_nodes else "predict")
-        session = NetworkSession(endpoint, of_model(self.file), log=log)
+        session = NetworkSession(endpoint, of_model(self.file, self.party.name), log=log)
         session.resize([])  # a pass makes room when it knows for how many nodes
         with session.met(wait_s=self.file.patience.start_s) as start, disk_patience(self.file):
             model.refuse_other(start)

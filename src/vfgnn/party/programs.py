@@ -3,29 +3,70 @@
 Read by whoever needs to know what may be sent: sessions, `vfgnn doctor`, the plan and the report.
 """
 
+from importlib import import_module
 from typing import Any
 
+from vfgnn.agreement import SERVER, Agreement
 from vfgnn.alignment.program import AlignmentPlan, aligning
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
-from vfgnn.program import Program, calling, leaving
-from vfgnn.split.program import prediction, training
+from vfgnn.program import Program, calling, idle, leaving
+from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.split import steps as split_steps
 
 
-def of_run(file: FederationFile) -> list[Program[Any]]:
-    """`vfgnn run`: align where there are tables, train, leave together."""
-    return [*_alignment(file), *of_training(file, None)]
+def training(agreement: Agreement, me: str | None = None) -> Program[Any]:
+    """Of the protocol that the settings name, as `me` goes by it; its module is loaded by nobody else.
+
+    A server that aligns ids for sealed training takes no part in it, and may not even load what it is made of.
+    """
+    if agreement.sealed and me == SERVER:
+        return idle("sealed training", agreement.label_holder)
+    made: Program[Any] = import_module(f"vfgnn.{agreement.settings.protocol}.program").training(agreement)
+    return made
 
 
-def of_training(file: FederationFile, nodes: int | None) -> list[Program[Any]]:
+def prediction(agreement: Agreement, me: str | None = None, *, new_nodes: bool) -> Program[Any]:
+    """One pass with a trained model, likewise."""
+    if agreement.sealed and me == SERVER:
+        return idle("sealed prediction", agreement.label_holder)
+    folder = import_module(f"vfgnn.{agreement.settings.protocol}.program")
+    made: Program[Any] = folder.prediction(agreement, new_nodes=new_nodes)
+    return made
+
+
+def trained_steps(agreement: Agreement) -> int:
+    """How many steps a training has, if nothing ends it early."""
+    return SealedSizes(agreement, 1, 0).units if agreement.sealed else split_steps.trained_epochs(agreement)
+
+
+def end_step(agreement: Agreement) -> int:
+    """The number of the state that a party ends with."""
+    return trained_steps(agreement) if agreement.sealed else split_steps.end_step(agreement)
+
+
+def checkpoint_steps(agreement: Agreement, every: int) -> list[int]:
+    """The steps at whose beginning every party writes its state.
+
+    A sealed training is short, and all its masks are drawn anew with every start: it begins again, or is over.
+    """
+    return [0, end_step(agreement)] if agreement.sealed else split_steps.checkpoint_steps(agreement, every)
+
+
+def of_run(file: FederationFile, me: str | None = None) -> list[Program[Any]]:
+    """`vfgnn run`: align where there are tables, train, leave together. `me`: who follows them; None: any party."""
+    return [*_alignment(file), *of_training(file, None, me)]
+
+
+def of_training(file: FederationFile, nodes: int | None, me: str | None = None) -> list[Program[Any]]:
     """What is left of a run when the number of nodes is known."""
     agreement = file.agreement_over(nodes)
-    return [training(agreement), leaving(agreement.parties, agreement.label_holder)]
+    return [training(agreement, me), leaving(agreement.parties, agreement.label_holder)]
 
 
-def of_model(file: FederationFile) -> list[Program[Any]]:
+def of_model(file: FederationFile, me: str | None = None) -> list[Program[Any]]:
     """`vfgnn predict` and `vfgnn serve`: a pass whenever it is asked for, over new nodes too."""
-    return [*of_alignment(file), *of_pass(file, None, new_nodes=True)]
+    return [*of_alignment(file), *of_pass(file, None, me, new_nodes=True)]
 
 
 def of_alignment(file: FederationFile) -> list[Program[Any]]:
@@ -34,11 +75,11 @@ def of_alignment(file: FederationFile) -> list[Program[Any]]:
     return [calling(agreement.parties, agreement.label_holder), *_alignment(file)]
 
 
-def of_pass(file: FederationFile, nodes: int | None, *, new_nodes: bool) -> list[Program[Any]]:
+def of_pass(file: FederationFile, nodes: int | None, me: str | None = None, *, new_nodes: bool) -> list[Program[Any]]:
     """One pass over so many nodes, and the call for the next one."""
     agreement = file.agreement_over(nodes)
     pass_call = calling(agreement.parties, agreement.label_holder)
-    return [pass_call, prediction(agreement, new_nodes=new_nodes)]
+    return [pass_call, prediction(agreement, me, new_nodes=new_nodes)]
 
 
 def _alignment(file: FederationFile) -> list[Program[Any]]:

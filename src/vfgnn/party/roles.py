@@ -32,6 +32,7 @@ ROLES: dict[Protocol, dict[str, str]] = {
         "label holder": "vfgnn.secure_gnn.label_holder:SecureLabelHolder",
     },
     "sealed": {
+        "server": "vfgnn.sealed.server:SealedServer",
         "dealer": "vfgnn.sealed.dealer:SealedDealer",
         "holder": "vfgnn.sealed.holder:SealedHolder",
         "label holder": "vfgnn.sealed.label_holder:SealedLabelHolder",
@@ -40,9 +41,11 @@ ROLES: dict[Protocol, dict[str, str]] = {
 AnyRole = ResumableRole[Any]
 
 
-def make_role(agreement: Agreement, channel: Channel, own: Contribution, *, protocol: Protocol = "split") -> AnyRole:
-    """The role that the party's name gives it."""
-    name = channel.party
+def make_role(
+    agreement: Agreement, channel: Channel, own: Contribution, *, protocol: Protocol | None = None
+) -> AnyRole:
+    """The role that the party's name gives it, in the protocol of the settings or in another one."""
+    name, protocol = channel.party, protocol or agreement.settings.protocol
     role = name if name in (SERVER, DEALER) else "label holder" if name == agreement.label_holder else "holder"
     module, _, kind = ROLES[protocol][role].partition(":")
     made: AnyRole = getattr(import_module(module), kind)(agreement, channel, own)

@@ -30,8 +30,6 @@ from vfgnn.party.roles import AnyRole, contribution_of, make_role
 from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
 from vfgnn.program import Follower, Watch, carry_out, leaving
 from vfgnn.records import Outcome, Traffic
-from vfgnn.split.program import training
-from vfgnn.split.steps import checkpoint_steps, end_step, trained_epochs
 from vfgnn.transport import certificates, tls
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.goodbye import brief
@@ -54,7 +52,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
         while not run.over:
             with run.going_back(), run.attempt() as (start, role):
                 if start.step < run.end:
-                    carry_out(training(role.agreement), role, begin=start.step, watch=run.watch)
+                    carry_out(programs.training(role.agreement, party.name), role, begin=start.step, watch=run.watch)
                 run.leave(role)
     return run.outcome
 
@@ -76,10 +74,10 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             folder.checkpoints,
             party=party.name,
             federation=agreement.digest,
-            scheduled=checkpoint_steps(agreement, file.checkpoint_every),
+            scheduled=programs.checkpoint_steps(agreement, file.checkpoint_every),
         )
         ledger = None if party.data is None or agreement.settings.privacy.off else _open_ledger(party)
-        run = OwnRun(file, party, data, folder, kept, MessageLog(folder.messages), ledger, end_step(agreement))
+        run = OwnRun(file, party, data, folder, kept, MessageLog(folder.messages), ledger, programs.end_step(agreement))
         try:
             yield run
         except BaseException as error:
@@ -153,7 +151,7 @@ class OwnRun:
         patience = self.file.patience
         wait_s, key = (patience.away_s, "away_s") if late else (patience.start_s, "start_s")
         endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
-        session = self._session = NetworkSession(endpoint, programs.of_run(self.file), log=self.log)
+        session = self._session = NetworkSession(endpoint, programs.of_run(self.file, self.party.name), log=self.log)
         session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
         if self.file.alignment is not None:
             session.resize(programs.of_alignment(self.file))  # until the number of nodes is known
@@ -215,7 +213,7 @@ class OwnRun:
         begins = Event.RUN_GOES_ON if resumes else Event.RUN_BEGINS
         logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
         self._find_nodes(None if resumes else session, start.run)
-        session.resize(programs.of_training(self.file, self.nodes))
+        session.resize(programs.of_training(self.file, self.nodes, self.party.name))
         agreement = self.file.agreement_over(self.nodes)
         if self.ledger is not None and agreement.settings.privacy.noises_rows:
             self._copies = _open_copies(self.folder.noised, start.run)
@@ -257,6 +255,8 @@ class OwnRun:
 
     def _keep(self, role: AnyRole, number: int) -> None:
         """The beginning of step `number` in memory, and on disk where it is due."""
+        if number not in self.kept.scheduled and role.agreement.sealed:
+            return  # there is no going on from here: what has been computed is under masks of this start
         self.kept.remember(number, role.state().to_tensors())
         if number in self.kept.scheduled:
             if self.party.name == self.file.label_holder and self._session is not None:
@@ -271,7 +271,7 @@ class OwnRun:
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics
         metrics = {} if known is None else {"loss": known.loss, "val_accuracy": known.val_accuracy}
-        epochs = trained_epochs(self.file.agreement)
+        epochs = programs.trained_steps(self.file.agreement)
         used = round(time.process_time(), 3)
         logs.event(Event.EPOCH, epoch=number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
 

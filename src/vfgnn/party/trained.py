@@ -24,7 +24,7 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning
 from vfgnn.party.folder import RunState, hold, read_about
 from vfgnn.party.own_data import OwnData, load_data
-from vfgnn.party.programs import of_alignment, of_pass
+from vfgnn.party.programs import end_step, of_alignment, of_pass, prediction
 from vfgnn.party.released import Released
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
 from vfgnn.party.session import Session
@@ -36,9 +36,7 @@ from vfgnn.split.new_nodes import (
     refuse_gone,
     refuse_unfit,
 )
-from vfgnn.split.program import prediction
 from vfgnn.split.state import SplitState
-from vfgnn.split.steps import end_step
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.wire import Start
 from vfgnn.writing import make_folder
@@ -128,13 +126,13 @@ class TrainedParty:
             if self.file.agreement.collaborative:
                 aligning.refuse_changed(self.party.run_folder, trained.data, trained.rows)
             now = trained.aligned_anew(self.file, channel)
-        session.resize(of_pass(self.file, now.nodes, new_nodes=new_nodes))
+        session.resize(of_pass(self.file, now.nodes, self.party.name, new_nodes=new_nodes))
         agreement = self.file.agreement_over(now.nodes)
         own = contribution_of(self.party, agreement, now.data, run=run, ledger=self._ledger)
         made = make_role(agreement, channel, own)
         try:
             made.load(self._state_over(made, now, trained) if new_nodes else self._state_of(made))
-            carry_out(prediction(agreement, new_nodes=new_nodes), made)
+            carry_out(prediction(agreement, self.party.name, new_nodes=new_nodes), made)
         finally:
             made.close()
             if self._ledger is not None and new_nodes:

@@ -11,7 +11,7 @@ import torch
 from vfgnn import randomness
 from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import RoleState
+from vfgnn.checkpoint import NoState
 from vfgnn.contribution import Contribution
 from vfgnn.mpc.correlations import Direction, Masks
 from vfgnn.mpc.dealing import Dealt
@@ -34,15 +34,11 @@ from vfgnn.sealed.program import (
 from vfgnn.sealed.rehearsal import Hop, Item, ToColumns, ToNodes
 
 
-class SealedDealerState(RoleState):
-    """Nothing: whatever it deals is drawn anew with every start."""
-
-
 class SealedDealer:
     """Deals for every phase before the holders enter it."""
 
     result = None  # it learns nothing
-    state_type = SealedDealerState
+    state_type = NoState
 
     def __init__(self, agreement: Agreement, channel: Channel, own: Contribution) -> None:
         self.agreement, self.channel = agreement, channel
@@ -104,11 +100,11 @@ class SealedDealer:
             if set(self._columns) - {name}:
                 self.channel.send(name, kind, self._products.correction(name, direction, self._multiplied, width))
 
-    def state(self) -> SealedDealerState:
+    def state(self) -> NoState:
         """Nothing."""
-        return SealedDealerState()
+        return NoState()
 
-    def load(self, state: SealedDealerState) -> None:
+    def load(self, state: NoState) -> None:
         """Nothing to take up."""
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class ServingParty:
     def _stay_connected(self) -> NoReturn:
         """Meet the others, then one pass after the other."""
         endpoint = self.model.endpoint(PURPOSE, standing=True)
-        session = NetworkSession(endpoint, of_model(self.file), log=self._log)
+        session = NetworkSession(endpoint, of_model(self.file, self.party.name), log=self._log)
         session.resize([calling(self.agreement.parties, self.agreement.label_holder)])
         self._meeting(session.network)
         with session.met(wait_s=math.inf) as start, disk_patience(self.file):
