@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from vfgnn.data import datasets
+from vfgnn.errors import DataError
 from vfgnn.experiments import arxiv, runner
 from vfgnn.experiments.runner import SEARCHED_FROM, Store, Task, make_task, run_task
 from vfgnn.settings import Preset
@@ -51,6 +52,32 @@ def test_nothing_of_test_nodes_is_kept_where_values_are_chosen(tmp_path):
     assert "test" not in json.loads((tmp_path / f"{chosen.key}.json").read_text())["result"]
     assert "test_accuracy" not in store.get(chosen) and "test_accuracy" in store.get(reported)
     assert {one.seed for one in arxiv.search_tasks()} == {SEARCHED_FROM}
+
+
+def test_a_record_of_trainings_stands_for_them(tmp_path):
+    """On another machine, with another folder; what that one has trained since is added."""
+    effort = runner.Effort("2026-11-16T12:00:00+00:00", "0.1.0", 2.0, 1.5)
+    first, second = task(seed=0), task(seed=1)
+    results = {
+        one: {"val_accuracy": 0.5, "test_accuracy": 0.5, "best_epoch": 1, "epochs": 2} for one in (first, second)
+    }
+    here, record = Store(tmp_path / "here"), tmp_path / "record.json"
+    here.put(first, results[first], effort)
+    (tmp_path / "here" / "timing-1.json").write_text("{}")
+    assert here.write_record(record) == 1
+    there = Store(tmp_path / "there", record)
+    assert there.get(first) == results[first] and there.effort(first) == effort and there.get(second) is None
+    assert runner.run_all([first], there) == {first: results[first]}
+    there.put(second, results[second], effort)
+    assert there.write_record(record) == 2
+    assert Store(tmp_path / "empty", record).get(second) == results[second]
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"a": 1}', b"\xff"])
+def test_what_is_no_record_of_trainings_is_refused(content, tmp_path):
+    (tmp_path / "record.json").write_bytes(content)
+    with pytest.raises(DataError, match="record of trainings"):
+        Store(tmp_path / "here", tmp_path / "record.json")
 
 
 @pytest.mark.parametrize(("where", "holder"), [("isolated", 1), ("pooled", None)])

@@ -7,6 +7,7 @@ import typer
 
 from vfgnn.cli import options
 from vfgnn.cli.reproducing import (
+    RUNS,
     ArxivTables,
     Datasets,
     EdgeSplits,
@@ -170,7 +171,6 @@ def sealed(
     from rich.console import Console
 
     from vfgnn.experiments import sealed as sealing
-    from vfgnn.experiments.runner import Store
     from vfgnn.report.sealed import sealed_figure, sealed_grids
 
     console = Console()
@@ -183,7 +183,7 @@ def sealed(
     )
     tasks = sealing.sealed_tasks(wanted)
     notes = sealing.notes_of(tasks)
-    results = sealing.kept_of(notes, Store(shared.run_dir)) if kept_only else train(console, notes, shared)
+    results = sealing.kept_of(notes, shared.store) if kept_only else train(console, notes, shared)
     rows = sealing.sealed_rows(tasks, results)
     grids = sealed_grids(rows)
     for grid in grids:
@@ -193,6 +193,23 @@ def sealed(
         write_whole(shared.markdown, "\n".join(grid.to_markdown() for grid in grids), for_others=True)
     if figure is not None and rows:
         sealed_figure(rows, figure)
+
+
+@app.command()
+def record(
+    out: Annotated[Path, typer.Option(help="The file; what is in it already stays.")],
+    run_dir: RunDir = RUNS,
+) -> None:
+    """All finished trainings in one file, so that `--record FILE` takes them for done, on another machine too.
+
+    Example: `vfgnn reproduce record --out trainings.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.experiments.runner import Store
+
+    count = Store(run_dir, out if out.is_file() else None).write_record(out)
+    Console().print(f"{count} trainings in {out}", highlight=False)
 
 
 @app.command("new-nodes")

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from vfgnn.experiments.claims import Claim
     from vfgnn.experiments.parts import Part
     from vfgnn.experiments.reproduction import Reproduction
-    from vfgnn.experiments.runner import Task, TaskResult
+    from vfgnn.experiments.runner import Store, Task, TaskResult
     from vfgnn.experiments.search import Wanted
     from vfgnn.experiments.tables import TableRow
 
 RUNS = Path("runs/reproduce")
 Datasets = Annotated[str, typer.Option(help="Comma-separated.")]
 RunDir = Annotated[Path, typer.Option(help="Finished trainings are kept here; a stopped run goes on from them.")]
+Record = Annotated[Path | None, typer.Option(help="Trainings that another run has finished, in one file.")]
 Seeds = Annotated[int, typer.Option(help="Partitions and initialisations.", min=1)]
 Workers = Annotated[int | None, typer.Option(help="Trainings at a time. Default: one per core.", min=1)]
 EdgeSplits = Annotated[
@@ -43,9 +44,17 @@ class Training:
 
     seeds: Seeds = 5
     run_dir: RunDir = RUNS
+    record: Record = None
     workers: Workers = None
     data_dir: options.DataDir = None
     json: options.Json = None
+
+    @property
+    def store(self) -> "Store":
+        """What was trained before."""
+        from vfgnn.experiments.runner import Store
+
+        return Store(self.run_dir, self.record)
 
 
 @dataclass(frozen=True)
@@ -71,14 +80,14 @@ class SealedTables(Tables):
 
 def train(console: "Console", notes: "Mapping[Task, str]", shared: Training) -> "dict[Task, TaskResult]":
     """All trainings with a progress bar; `notes` tells what each one is."""
-    from vfgnn.experiments.runner import Store, run_all
+    from vfgnn.experiments.runner import run_all
     from vfgnn.report.console import progress
 
     with progress(console) as display:
         line = display.add_task("trainings", total=len(notes), note="")
         return run_all(
             list(notes),
-            Store(shared.run_dir),
+            shared.store,
             data_dir=shared.data_dir,
             workers=shared.workers,
             on_done=lambda task, _: display.update(line, advance=1, note=notes[task]),
@@ -121,9 +130,8 @@ def everything(console: "Console", shared: Training, readings: "list[EdgeSplit]"
     from vfgnn.experiments import arxiv as on_texts
     from vfgnn.experiments import parts
     from vfgnn.experiments.reproduction import Reproduction, machine, work_of
-    from vfgnn.experiments.runner import Store
 
-    whole, store = parts.everything(shared.seeds, readings), Store(shared.run_dir)
+    whole, store = parts.everything(shared.seeds, readings), shared.store
     notes = {task: f"{part.name}: {note}" for part in whole for task, note in part.notes.items()}
     results = train(console, notes, shared)
     arxiv_rows, arxiv_tasks = on_texts.kept_rows(store)

@@ -22,6 +22,7 @@ from vfgnn import randomness
 from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import EdgeSplit, partition
+from vfgnn.errors import DataError
 from vfgnn.experiments.catalogue import Where
 from vfgnn.experiments.held_out import train_held_out
 from vfgnn.experiments.splits import redrawn
@@ -176,30 +177,56 @@ def run_measured(task: Task, data_dir: Path | None = None) -> tuple[TaskResult, 
 
 
 class Store:
-    """A folder with one small JSON file per finished task."""
+    """A folder with one small JSON file per finished task; `record`: a file with many that others have finished."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, record: Path | None = None) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        self._recorded = {} if record is None else _read_record(record)
 
     def get(self, task: Task) -> TaskResult | None:
         """The kept result, if there is one."""
-        path = self._folder / f"{task.key}.json"
-        if not path.is_file():
-            return None
-        result: TaskResult = json.loads(path.read_text())["result"]
-        return result
+        kept = self._kept(task.key)
+        return None if kept is None else kept["result"]
 
     def effort(self, task: Task) -> Effort | None:
         """What it took, if that was kept."""
-        path = self._folder / f"{task.key}.json"
-        kept = json.loads(path.read_text()).get("effort") if path.is_file() else None
-        return None if kept is None else Effort(**kept)
+        effort = (self._kept(task.key) or {}).get("effort")
+        return None if effort is None else Effort(**effort)
 
     def put(self, task: Task, result: TaskResult, effort: Effort) -> None:
         """Keep a result; a file is either whole or not there."""
         kept = {"task": asdict(task), "result": result, "effort": asdict(effort)}
         write_whole(self._folder / f"{task.key}.json", json.dumps(kept, indent=1), for_others=True)
+
+    def write_record(self, path: Path) -> int:
+        """Everything that is known as one file, a line for each training; how many there are."""
+        files = {file.stem: json.loads(file.read_text()) for file in self._folder.glob("*.json")}
+        trainings = {key: kept for key, kept in files.items() if "task" in kept}  # times are another machine's
+        everything = self._recorded | trainings
+        lines = [f"{json.dumps(key)}: {json.dumps(kept)}" for key, kept in sorted(everything.items())]
+        write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n", for_others=True)
+        return len(lines)
+
+    def _kept(self, key: str) -> dict[str, Any] | None:
+        path = self._folder / f"{key}.json"
+        if not path.is_file():
+            return self._recorded.get(key)
+        kept: dict[str, Any] = json.loads(path.read_text())
+        return kept
+
+
+def _read_record(path: Path) -> dict[str, dict[str, Any]]:
+    expected = "a file of `vfgnn reproduce record`"
+    try:
+        content = json.loads(path.read_text())
+    except OSError as error:
+        raise DataError("no record of trainings", expected=expected, got=error.strerror, where=str(path)) from None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or not all(isinstance(one, dict) and "result" in one for one in content.values()):
+        raise DataError("not a record of trainings", expected=expected, where=str(path))
+    return content
 
 
 def run_all(
