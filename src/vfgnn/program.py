@@ -11,7 +11,7 @@ Here are also the two programs that every protocol shares: to leave together, an
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import Any, Generic, Protocol, TypeVar
 
 import torch
@@ -115,6 +115,12 @@ class Program(Generic[M]):
     leader: str  # the label holder
     table: tuple[Phase[M] | Repeated[M], ...]
     largest: M  # the most that a party may ever know: every phase on, every size at its bound
+    others: tuple[M, ...] = ()  # as large, of steps that have other messages
+
+    @property
+    def bounds(self) -> tuple[M, ...]:
+        """Moments whose messages are all that there may be, each at its largest."""
+        return (self.largest, *self.others)
 
     @property
     def groups(self) -> Iterator[tuple[Phase[M], ...]]:
@@ -133,7 +139,7 @@ class Program(Generic[M]):
 
     def messages(self) -> list[Declared]:
         """Every message that there may be, each at its largest."""
-        return [message for phase in self.phases for message in phase.messages(self.largest)]
+        return [message for phase in self.phases for moment in self.bounds for message in phase.messages(moment)]
 
 
 @dataclass(frozen=True)
@@ -205,9 +211,9 @@ def links(*programs: Program[M]) -> dict[tuple[str, str], LinkUse]:
     """Every directed link of these programs, with its bounds."""
     found: dict[tuple[str, str], LinkUse] = defaultdict(LinkUse)
     for program in programs:
-        for group in program.groups:
+        for group, moment in product(program.groups, program.bounds):
             together: dict[tuple[str, str], list[Declared]] = defaultdict(list)
-            for message in (message for phase in group for message in phase.messages(program.largest)):
+            for message in (message for phase in group for message in phase.messages(moment)):
                 together[message.sender, message.receiver].append(message)
             for link, messages in together.items():
                 use = found[link]

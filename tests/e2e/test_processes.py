@@ -68,6 +68,16 @@ def test_processes_train_the_same_model_as_one_process(tmp_path, case):
     assert_equal(local, holdings, graph)
 
 
+@pytest.mark.parametrize("holders", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_sealed_training_needs_holders_and_a_dealer(tmp_path, holders):
+    """Data that is aligned already needs no server; everything is as in one process."""
+    graph = random_graph()
+    holdings = partition(graph.x, graph.edge_index, holders=holders, seed=0)
+    local = small(tmp_path / "federation", holdings=holdings, graph=graph, protocol="sealed")
+    assert local.names == ("dealer", *"ABC"[:holders])
+    assert_equal(local, holdings, graph)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "settings"),

@@ -5,11 +5,9 @@ import logging
 import pytest
 import torch
 
-from tests.network import small as small_processes
 from tests.sealed_twin import labels_of, settings_of, small, train
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ChannelClosed, ConfigError, DataError, Overflow, VfgnnError
-from vfgnn.files import load_federation
 from vfgnn.lab.simulate import build
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.party.own_code import OwnCode
@@ -219,17 +217,6 @@ def test_nothing_private_in_a_repr():
         for shown in (party, party.state(), party._means, party._training, party.rows):
             assert "tensor" not in repr(shown)
     assert "tensor" not in repr(trained.leader._steps)
-
-
-def test_processes_are_refused_by_name_so_far(tmp_path):
-    with pytest.raises(ConfigError, match="one process so far"):
-        small_processes(tmp_path / "federation", protocol="sealed")
-    folder = small_processes(tmp_path / "split").folder
-    file = folder / "federation.toml"
-    file.write_text(file.read_text().replace('protocol = "split"', 'protocol = "sealed"'))
-    with pytest.raises(ConfigError) as refused:
-        load_federation(file)
-    assert "one process so far" in str(refused.value.expected)
 
 
 def test_what_the_sealed_protocol_would_pass_over_is_refused():

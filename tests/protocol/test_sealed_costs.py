@@ -11,7 +11,7 @@ from vfgnn.messages import total_bytes
 from vfgnn.mpc.opening import ChannelOpening
 from vfgnn.mpc.products import PrivateProducts
 from vfgnn.mpc.sparse import PrivateGraphs
-from vfgnn.program import Repeated, leaving
+from vfgnn.program import Repeated, leaving, links
 from vfgnn.sealed import program
 from vfgnn.sealed.joint_computation import JointComputation
 from vfgnn.sealed.program import SealedMoment
@@ -63,6 +63,23 @@ def test_what_is_declared_is_what_is_sent(name, monkeypatch):
     assert record.rounds == script(sizes).rounds
     assert sum(record.bytes.values()) == sum(expected.values())
     assert record.bytes["setup"] == sum(size for (phase, *_), size in expected.items() if phase == "setup")
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_links_have_room_for_every_step(name):
+    """Before the label holder has said how many rows train: whatever a step sends, a link has its kind and size."""
+    holders, shape, settings = CASES[name]
+    held, labels = small(holders, seed=61, **shape)
+    agreement = agreement_of(held, labels, settings_of(**settings))
+    made, known = program.training(agreement), SealedMoment(len(labels.train), len(labels.val))
+    room = links(made)
+    for row in made.table:
+        repeated = isinstance(row, Repeated)
+        for moment in row.moments(known, 0) if repeated else [known]:
+            for phase in row.phases if repeated else (row,):
+                for message in phase.messages(moment):
+                    use = room[message.sender, message.receiver]
+                    assert message.bytes <= use.kinds.get(message.kind, 0), (phase.name, moment, message)
 
 
 def count_rounds(monkeypatch):

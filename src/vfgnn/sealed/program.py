@@ -76,7 +76,8 @@ def training(agreement: Agreement) -> Program[SealedMoment]:
         Repeated(partial(moments, agreement), phase("step", "step", partial(step_items, agreement))),
         *phase("finish", "finish", lambda moment: script_of(agreement, moment).finish),
     )
-    return Program("sealed training", agreement.parties, agreement.label_holder, table, largest(agreement))
+    first, *others = bounds(agreement)
+    return Program("sealed training", agreement.parties, agreement.label_holder, table, first, tuple(others))
 
 
 Items = Iterable[Item]
@@ -88,7 +89,7 @@ def script_of(agreement: Agreement, moment: SealedMoment) -> Script:
 
 
 def step_items(agreement: Agreement, moment: SealedMoment) -> Items:
-    """Of one step; outside of steps the first, which has the most."""
+    """Of one step; outside of steps the first."""
     return script_of(agreement, moment).steps[moment.number or 0]
 
 
@@ -101,6 +102,15 @@ def moments(agreement: Agreement, known: SealedMoment, begin: int) -> Iterator[S
 def largest(agreement: Agreement) -> SealedMoment:
     """Row counts are not known yet: an upper bound."""
     return SealedMoment(agreement.nodes, agreement.nodes, 0)
+
+
+def bounds(agreement: Agreement) -> list[SealedMoment]:
+    """The largest moment of each kind of step: a block of columns, the last of them, the first vector, a later one."""
+    known = largest(agreement)
+    seen: dict[tuple[Item, ...], SealedMoment] = {}
+    for moment in moments(agreement, known, 0):
+        seen.setdefault(tuple(step_items(agreement, moment)), moment)
+    return list(seen.values())
 
 
 def graph_shape(agreement: Agreement) -> GraphShape:
