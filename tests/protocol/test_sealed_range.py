@@ -32,7 +32,7 @@ def error_of(held, labels, *, kernel="smooth", hops):
 def no_guards(monkeypatch):
     """The dealer deals for what is rehearsed, so that is forgotten before and after."""
     rehearsal.script.cache_clear()
-    for guard in ("images.range_guard", "training.product_guard"):
+    for guard in ("sizes.range_guard", "training.product_guard"):
         monkeypatch.setattr(f"vfgnn.sealed.{guard}", lambda *sizes: 0)
     yield
     rehearsal.script.cache_clear()

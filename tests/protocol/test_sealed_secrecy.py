@@ -22,9 +22,10 @@ from vfgnn.mpc.sharing import ZeroSharing, reconstruct
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.randomness import Stream
 from vfgnn.sealed import program
+from vfgnn.sealed.prediction import PREDICTED_CLASSES
 from vfgnn.sealed.rehearsal import script
 from vfgnn.sealed.sizes import SealedSizes
-from vfgnn.sealed.training import INNER_PRODUCTS, PREDICTED_CLASSES, QUOTIENT, VALIDATION_CLASSES
+from vfgnn.sealed.training import INNER_PRODUCTS, QUOTIENT, VALIDATION_CLASSES
 from vfgnn.transport.memory import InMemoryNetwork
 
 TOLD = {QUOTIENT, INNER_PRODUCTS, VALIDATION_CLASSES, PREDICTED_CLASSES}

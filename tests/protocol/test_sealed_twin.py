@@ -74,4 +74,5 @@ def test_every_result_is_the_integer_one(name):
     weights = [holder.state().weights for holder in trained.federation.holders]
     for owner, expected in training.weights.items():
         assert torch.equal(reconstruct([own[owner] for own in weights]), expected)
-    assert torch.equal(trained.leader.result.logits, leader.result.logits)
+    assert torch.equal(trained.leader.state().opened.values, leader.heard)
+    assert torch.equal(reconstruct([holder.state().offset for holder in trained.federation.holders]), training.offset)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from vfgnn.errors import CheckpointRefused
-from vfgnn.party.released import KEPT, Released
+from vfgnn.party.released import Released
 
 
 def test_rows_come_back_by_id_after_a_restart(tmp_path):
@@ -15,7 +15,7 @@ def test_rows_come_back_by_id_after_a_restart(tmp_path):
     again.add(["c \N{SNOWMAN}\0", "a"], torch.tensor([[5.0, 6.0], [9.0, 9.0]]))
     found = Released(tmp_path, "run").of(["b", "a", "nobody", "c \N{SNOWMAN}\0"])
     assert [None if row is None else row.tolist() for row in found] == [[3.0, 4.0], [1.0, 2.0], None, [5.0, 6.0]]
-    assert [path.name for path in tmp_path.iterdir()] == [KEPT]
+    assert [path.name for path in tmp_path.iterdir()] == [Released.kept]
 
 
 def test_rows_of_another_model_are_not_sent(tmp_path):
@@ -29,6 +29,6 @@ def test_nothing_new_writes_nothing(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path):
-    (tmp_path / KEPT).write_bytes(b"nonsense")
+    (tmp_path / Released.kept).write_bytes(b"nonsense")
     with pytest.raises(CheckpointRefused, match="cannot be read"):
         Released(tmp_path, "run")

@@ -133,6 +133,8 @@ def predict(trained: SimulationResult | Path | str) -> Data:
         running.wait()
     table = pyarrow.parquet.read_table(out)
     columns = [table[name].to_numpy() for name in table.column_names if name.startswith("probability of ")]
+    if not columns:
+        return Data(y_pred=torch.tensor([int(name) for name in table["class"].to_pylist()]), num_nodes=len(table))
     return _answer(torch.from_numpy(np.stack(columns, axis=1)))
 
 

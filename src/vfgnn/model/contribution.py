@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from vfgnn.contribution import Contribution, Own
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
@@ -21,6 +23,7 @@ class HolderContribution(Contribution):
     mechanism: Own | None = None  # its own noise on its rows
     ledger: Ledger | None = None  # None: one in memory
     copies: MessageCopies | None = None  # of noised messages, for steps that are done again; None: none are kept
+    wanted: torch.Tensor | None = None  # sealed, label holder: new rows that it asks for; None: all of them
     on_epoch: Callable[[EpochMetrics], None] | None = None  # the label holder's metrics, as they come
 
     @property

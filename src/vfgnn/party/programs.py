@@ -11,7 +11,7 @@ from vfgnn.alignment.program import AlignmentPlan, aligning
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
 from vfgnn.program import Program, calling, idle, leaving
-from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.sealed import sizes as sealed_sizes
 from vfgnn.split import steps as split_steps
 
 
@@ -37,7 +37,7 @@ def prediction(agreement: Agreement, me: str | None = None, *, new_nodes: bool) 
 
 def trained_steps(agreement: Agreement) -> int:
     """How many steps a training has, if nothing ends it early."""
-    return SealedSizes(agreement, 1, 0).units if agreement.sealed else split_steps.trained_epochs(agreement)
+    return sealed_sizes.trained_steps(agreement) if agreement.sealed else split_steps.trained_epochs(agreement)
 
 
 def end_step(agreement: Agreement) -> int:

@@ -52,19 +52,20 @@ class Predictions:
     common: pa.Array  # ids, in the common order
     own: pa.Array  # all that its own table has
     classes: tuple[str, ...]
-    probability: torch.Tensor  # float64 [common, classes]
+    probability: torch.Tensor  # float64 [common, classes]; 0 and 1 where nothing but classes is known
+    classes_only: bool = False  # sealed: what was opened has no probabilities
 
     def __repr__(self) -> str:
         return f"Predictions(nodes={len(self.common)}, classes={len(self.classes)})"
 
     def table(self, ids: pa.Array | None) -> pa.Table:
-        """Of some ids, or of all common ones: id, status, class, and a probability for each class."""
+        """Of some ids, or of all common ones: id, status, class, and a probability for each class if there are any."""
         ids = self.common if ids is None else ids
         found = pc.index_in(ids, value_set=self.common)
         here = pc.is_in(ids, value_set=self.own)
         status = pc.if_else(pc.is_valid(found), OK, pc.if_else(here, NOT_SHARED, UNKNOWN))
         columns = {"id": ids, "status": status, "class": self.likeliest.take(found)}
-        for number, name in enumerate(self.classes):
+        for number, name in enumerate(() if self.classes_only else self.classes):
             columns[f"probability of {name}"] = pa.array(self.probability[:, number].numpy()).take(found)
         return pa.table(columns)
 
@@ -163,12 +164,15 @@ class TrainedParty:
 
     def _predictions(self, logits: torch.Tensor, now: "Nodes") -> Predictions:
         """Ids and classes as the label holder's tables name them; aligned tensors have numbers only."""
-        probability, tables = logits.double().cpu().softmax(dim=1), now.data.tables
+        agreement, tables = self.file.agreement, now.data.tables
+        only = agreement.sealed and agreement.settings.sealed.opens == "classes"
+        probability = logits.double().cpu() if only else logits.double().cpu().softmax(dim=1)
         if tables is None or tables.labels is None:
             ids = pa.array([str(row) for row in range(len(logits))])
-            return Predictions(ids, ids, tuple(str(c) for c in range(logits.shape[1])), probability)
+            return Predictions(ids, ids, tuple(str(c) for c in range(logits.shape[1])), probability, only)
         own = tables.nodes.ids
-        return Predictions(own.take(pa.array(now.rows.numpy())), own, tuple(tables.labels.classes), probability)
+        common = own.take(pa.array(now.rows.numpy()))
+        return Predictions(common, own, tuple(tables.labels.classes), probability, only)
 
     def close(self) -> None:
         """Nothing more will be asked, or charged."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from vfgnn.mpc.blinding import Blinded
-from vfgnn.sealed.computation import Blocks, Computation
+from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.formats import FACTOR, LONG, MEAN_BITS, SCORE, SHORT, gram_bits, row_bits
 from vfgnn.sealed.images import Image, Images
 
@@ -28,6 +28,15 @@ class RowWeights:
 
     root: Blinded  # [training rows, 1]
     whole: Blinded
+
+
+@dataclass(frozen=True, repr=False)
+class Solution:
+    """The basis, combined."""
+
+    weights: dict[str, torch.Tensor]  # the primal ones, LONG, by feature holder
+    mean: torch.Tensor  # of sum over s of c_s K p_s over the training rows [1, columns], SCORE
+    values: torch.Tensor | None  # all nodes' sum over s of c_s q_s, SCORE, where the images have all nodes
 
 
 class KrylovBasis:
@@ -121,21 +130,24 @@ class KrylovBasis:
         """The validation rows' sum over s of c_s q_s, SCORE, for each list of c."""
         return self._combine([self._images.val.pick(image.values) for image in self._kept], paths)
 
-    def weights(self, path: Sequence[Blinded]) -> dict[str, torch.Tensor]:
-        """The primal weights, LONG, by feature holder."""
-        owners = list(self._kept[0].weights)
-        work = [(image.weights[owner], [c]) for c, image in zip(path, self._kept, strict=True) for owner in owners]
-        products = [one.by[0] for one in self._computation.scale(*work, bits=FACTOR)]
-        sums = [_sum(products[i :: len(owners)]) for i in range(len(owners))]
-        return dict(zip(owners, self._computation.truncate(*sums, bits=SCORE - LONG), strict=True))
+    def solution(self, path: Sequence[Blinded]) -> "Solution":
+        """Everything that is combined with the chosen coefficients, in one round; weights are cut in another one."""
+        owners, complete = list(self._kept[0].weights), self._images.complete
+        parts = [
+            [*(image.weights[owner] for owner in owners), mean, *([image.values] if complete else [])]
+            for image, mean in zip(self._kept, self._means, strict=True)
+        ]
+        work = [(part, [c]) for c, each in zip(path, parts, strict=True) for part in each]
+        products, width = [one.by[0] for one in self._computation.scale(*work, bits=FACTOR)], len(parts[0])
+        sums = [_sum(products[i::width]) for i in range(width)]
+        cut = self._computation.truncate(*sums[: len(owners)], bits=SCORE - LONG)
+        return Solution(dict(zip(owners, cut, strict=True)), sums[len(owners)], sums[-1] if complete else None)
 
-    def everywhere(self, path: Sequence[Blinded], weights: Blocks) -> torch.Tensor:
+    def everywhere(self, solution: "Solution") -> torch.Tensor:
         """All nodes' sum over s of c_s q_s, SCORE: from the images where they have all nodes, else by the weights."""
-        if self._images.complete:
-            (combined,) = self._combine([image.values for image in self._kept], [path])
-            return combined
-        (offset,) = self._combine(self._means, [path])
-        return (self._images.scores(weights) << (SCORE - LONG)) - offset
+        if solution.values is not None:
+            return solution.values
+        return (self._images.scores(solution.weights) << (SCORE - LONG)) - solution.mean
 
     def _combine(self, values: Sequence[torch.Tensor], paths: Sequence[Sequence[Blinded]]) -> list[torch.Tensor]:
         work = [(value, [path[s] for path in paths]) for s, value in enumerate(values)]

@@ -1,7 +1,7 @@
 """The dealer in the sealed protocol: hands out seeds, corrections, and its part of the chain of permutations.
 
-Sees: sizes, how many rows train and validate, its own random numbers, factors of permutations and padded sums, both
-uniform. It reads no link between holders. Together with any one holder it could undo every mask.
+Sees: sizes, how many rows train, validate or are asked for, its own random numbers, factors of permutations and padded
+sums, both uniform. It reads no link between holders. Together with any one holder it could undo every mask.
 """
 
 from collections.abc import Iterable
@@ -19,6 +19,7 @@ from vfgnn.mpc.graph_dealer import GraphDealer
 from vfgnn.mpc.material import Corrections
 from vfgnn.mpc.shared import Operation
 from vfgnn.sealed.program import (
+    ASKED_COUNTS,
     COLUMNS_CORRECTION,
     CORRECTION,
     GRAPH_KINDS,
@@ -54,7 +55,7 @@ class SealedDealer:
 
     @property
     def known(self) -> SealedMoment:
-        """How many rows train and validate; never which."""
+        """How many rows train and validate, or are asked for; never which."""
         return self._moment
 
     def set_up(self, moment: SealedMoment) -> None:
@@ -64,6 +65,19 @@ class SealedDealer:
         """
         train, val = self.channel.receive(self.agreement.label_holder, ROW_COUNTS).tolist()
         self._moment = SealedMoment(train, val)
+        self._begin()
+
+    def ask(self, moment: SealedMoment) -> None:
+        """Hear how many rows are asked for."""
+        asked, train = self.channel.receive(self.agreement.label_holder, ASKED_COUNTS).tolist()
+        self._moment = SealedMoment(train, 0, asked=asked)
+
+    def set_up_anew(self, moment: SealedMoment) -> None:
+        """As in training, if anything is asked for."""
+        if moment.asked:
+            self._begin()
+
+    def _begin(self) -> None:
         for name, seed in self._seeds.items():
             self.channel.send(name, MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
         self._graphs.exchange()

@@ -5,51 +5,28 @@ uniform words. What leaves: masked values and permutations' factors, uniform to 
 opened to the label holder, each under a fresh sharing of zero.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 
 from vfgnn import logs
-from vfgnn.agreement import DEALER, Agreement
+from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
-from vfgnn.checkpoint import RoleState
 from vfgnn.model.contribution import HolderContribution
-from vfgnn.model.ring_matrix import ring_matrix
-from vfgnn.mpc.correlations import Masks
 from vfgnn.mpc.fixed_point import FixedPoint
-from vfgnn.mpc.material import DealtMaterial
-from vfgnn.mpc.products import PrivateProducts, Shape
-from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds
 from vfgnn.mpc.slots import check_edges
-from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.rows import RowSet
+from vfgnn.sealed.exchange import OwnMatrices, exchange
 from vfgnn.sealed.formats import LONG, feature_bits
-from vfgnn.sealed.joint_computation import JointComputation, Means, Supply
+from vfgnn.sealed.joint_computation import JointComputation, Means
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
-from vfgnn.sealed.program import (
-    GRAPH_KINDS,
-    MASKED_FEATURES,
-    MATERIAL_SEED,
-    PAIR_SEED,
-    ROW_ROLES,
-    Items,
-    SealedMoment,
-    graph_shape,
-    largest,
-    script_of,
-    step_items,
-)
+from vfgnn.sealed.prediction import SealedPrediction, TrainedInputs
+from vfgnn.sealed.program import ASKED_ROWS, ROW_ROLES, Items, SealedMoment, largest, script_of, step_items
 from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.sealed.state import OpenedRows, SealedState
 from vfgnn.sealed.training import HolderInputs, Leader, SealedTraining
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
-
-
-@dataclass(frozen=True, repr=False)
-class SealedState(RoleState):
-    """What is left of a training: this party's share of the primal weights, by feature holder."""
-
-    weights: dict[str, torch.Tensor]
 
 
 class SealedHolder:
@@ -74,13 +51,14 @@ class SealedHolder:
         self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)
         self._means: Means | None = None
-        self._training: SealedTraining | None = None
-        self._weights: dict[str, torch.Tensor] = {}
+        self._work: SealedTraining | SealedPrediction | None = None
+        self._left = self.state_type()
         self.rows = (RowSet.all(0), RowSet.all(0))  # train, val
+        self._asked = RowSet.all(0)
 
     @property
     def known(self) -> SealedMoment:
-        """All rows, until the label holder has announced which ones train and validate."""
+        """All rows, until the label holder has announced which ones train and validate, or which it asks for."""
         return self._moment
 
     def set_up(self, moment: SealedMoment) -> None:
@@ -88,42 +66,32 @@ class SealedHolder:
 
         Reveals: nothing; features are masked, permutations split.
         """
-        agreement, channel, own = self.agreement, self.channel, self._own
         self._learn_rows()
-        me, names = channel.party, agreement.holder_names
-        seed = bytes(channel.receive(DEALER, MATERIAL_SEED).tolist())
-        pair_seeds = exchange_pair_seeds(channel, names, seed=own.seed, run=own.run, kind=PAIR_SEED)
-        columns = {holder.name: holder.features for holder in agreement.feature_holders}
-        supply = Supply(channel, corrected=me == names[-1], columns=bool(set(columns) - {me}))
-        products = PrivateProducts(
-            channel,
-            Shape(agreement.nodes, agreement.classes - 1, columns),
-            ring_matrix(self._x_ring, own.device) if me in columns else None,
-            holders=names,
-            masks=Masks(seed, run=own.run, holder=me),
-            device=own.device,
-            next_correction=supply.next_product,
-        )
-        products.exchange_features(self._x_ring, lambda masked: ring_matrix(masked, own.device), kind=MASKED_FEATURES)
-        graphs = PrivateGraphs(
-            channel,
-            graph_shape(agreement),
-            self._entries,
-            seed=own.seed,
-            dealer_seed=seed,
-            run=own.run,
-            kinds=GRAPH_KINDS,
-        )
-        graphs.exchange()
-        correct = supply.next_correction if me == names[-1] else None
-        material = DealtMaterial(seed, run=own.run, holder=me, next_correction=correct)
-        self._means = Means(supply, material, graphs, products, ZeroSharing(me, names, pair_seeds))
-        computation = JointComputation(agreement, channel, self._means)
         train, val = self.rows
-        sizes = SealedSizes(agreement, len(train), len(val))
         self._moment = SealedMoment(len(train), len(val))
+        sizes = SealedSizes(self.agreement, len(train), len(val))
         own_part = HolderInputs(self._degrees, self._columns_long(sizes), train, val, self.leader)
-        self._training = SealedTraining(computation, sizes, own_part)
+        self._work = SealedTraining(self._begin(), sizes, own_part)
+
+    def _begin(self) -> JointComputation:
+        matrices = OwnMatrices(self._x_ring, self._entries)
+        self._means = exchange(self.agreement, self.channel, self._own, matrices)
+        return JointComputation(self.agreement, self.channel, self._means)
+
+    def ask(self, moment: SealedMoment) -> None:
+        """With a trained model: hear which rows are asked for."""
+        self._learn_asked()
+        self._moment = SealedMoment(self._left.train_rows, 0, asked=len(self._asked))
+
+    def set_up_anew(self, moment: SealedMoment) -> None:
+        """As in training, if anything is asked for. Reveals: nothing."""
+        left = self._left
+        if not moment.asked or left.offset is None:
+            return
+        sizes = SealedSizes(self.agreement, left.train_rows, 0)
+        hear = None if self.leader is None else self.leader.hear
+        own_part = TrainedInputs(self._degrees, left.weights, left.offset, self._asked, hear)
+        self._work = SealedPrediction(self._begin(), sizes, own_part)
 
     @property
     def _degrees(self) -> torch.Tensor:
@@ -149,13 +117,18 @@ class SealedHolder:
         train, val = (RowSet((roles == code).nonzero()[:, 0]) for code in (TRAIN, VAL))
         self.rows = (train, val)
 
+    def _learn_asked(self) -> None:
+        asked = self.channel.receive(self.agreement.label_holder, ASKED_ROWS)
+        self._asked = RowSet(asked.nonzero()[:, 0])
+
     def deal_prepare(self, moment: SealedMoment) -> None:
         """Reveals: nothing; the same for all that is dealt."""
-        self._receive(script_of(self.agreement, self.known).prepare)
+        self._receive(script_of(self.agreement, moment).prepare)
 
     def prepare(self, moment: SealedMoment) -> None:
         """Degrees. Reveals: nothing."""
-        self._on_shares.prepare()
+        if moment.asked != 0:
+            self._on_shares.prepare()
 
     def deal_step(self, moment: SealedMoment) -> None:
         """What the dealer has for the coming step."""
@@ -163,36 +136,56 @@ class SealedHolder:
 
     def step(self, moment: SealedMoment) -> None:
         """Reveals, in the first step: the first quotient, to the label holder."""
-        self._on_shares.step(moment.number or 0)
+        if isinstance(self._work, SealedTraining):
+            self._work.step(moment.number or 0)
 
     def deal_finish(self, moment: SealedMoment) -> None:
         """What the dealer has for the predictions."""
-        self._receive(script_of(self.agreement, self.known).finish)
+        self._receive(script_of(self.agreement, moment).finish)
 
     def finish(self, moment: SealedMoment) -> None:
-        """Reveals, to the label holder: inner products; classes of validation rows; classes or scores of all rows."""
-        self._on_shares.finish()
-        self._weights = self._on_shares.weights
+        """Reveals, to the label holder: inner products; classes of validation rows; classes or scores of all rows.
+
+        With a trained model: classes or scores of the rows that it asked for.
+        """
+        if moment.asked == 0:
+            return
+        work = self._on_shares
+        work.finish()
+        self._left = self._after(work)
         self.close()
 
+    def _after(self, work: SealedTraining | SealedPrediction) -> SealedState:
+        """What is left of a training; or of a prediction, which changes nothing but which rows have been opened."""
+        left = self._left
+        if isinstance(work, SealedTraining):
+            (train, _), nodes = self.rows, self.agreement.nodes
+            opened = OpenedRows(torch.arange(nodes), self._told(nodes))
+            return replace(left, weights=work.weights, offset=work.offset, train_rows=len(train), opened=opened)
+        later = None if left.opened is None else left.opened.plus(self._asked.numbers, self._told(len(self._asked)))
+        return replace(left, opened=later)
+
+    def _told(self, rows: int) -> torch.Tensor:
+        """What this party knows of rows that have just been opened: nothing."""
+        return torch.empty((rows, 0), dtype=torch.int64)
+
     def _receive(self, items: Items) -> None:
-        if self._means is None:
-            raise RuntimeError("set_up() comes first")
-        self._means.supply.receive(items, self._means.graphs)
+        if self._means is not None:
+            self._means.supply.receive(items, self._means.graphs)
 
     @property
-    def _on_shares(self) -> SealedTraining:
-        if self._training is None:
+    def _on_shares(self) -> SealedTraining | SealedPrediction:
+        if self._work is None:
             raise RuntimeError("set_up() comes first")
-        return self._training
+        return self._work
 
     def state(self) -> SealedState:
-        """Its share of the weights."""
-        return SealedState(self._weights)
+        """Its shares of the model."""
+        return self._left
 
     def load(self, state: SealedState) -> None:
         """Take them up again."""
-        self._weights = state.weights
+        self._left = state
 
     def close(self) -> None:
         """End what is computed ahead."""

@@ -16,7 +16,7 @@ from vfgnn.mpc.blinding import Blinded
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks, Computation
 from vfgnn.sealed.features import SharedFeatures
-from vfgnn.sealed.formats import FACTOR, LONG, SHORT, range_guard
+from vfgnn.sealed.formats import FACTOR, LONG, SHORT
 from vfgnn.sealed.kernel import SharedKernel
 from vfgnn.sealed.sizes import SealedSizes
 
@@ -61,7 +61,7 @@ class LabelImages:
     ) -> None:
         self._computation, self._kernel, self._features = computation, kernel, features
         self.train, self.val = rows
-        self._cut = range_guard(sizes.train, sizes.row_norm)
+        self._cut = sizes.guard
 
     def expand(self, number: int) -> None:
         """There are no such blocks."""
@@ -97,7 +97,7 @@ class FeatureImages:
         self._wanted = train.then(val)
         self.train = RowSet(torch.arange(len(train)))
         self.val = RowSet(torch.arange(len(train), len(self._wanted)))
-        self._cut = range_guard(sizes.train, sizes.row_norm)
+        self._cut = sizes.guard
         self._expanded: list[list[torch.Tensor]] = []  # of each block of columns, one matrix for each hop
         self._psi: Blinded | None = None
         self._transposed: Blinded | None = None

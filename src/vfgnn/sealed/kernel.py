@@ -17,6 +17,7 @@ from vfgnn.mpc.blinding import Blinded
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.formats import FACTOR, factor_word
+from vfgnn.sealed.sizes import SealedSizes
 
 
 class SharedKernel(Protocol):
@@ -140,3 +141,36 @@ class HopsOnShares:
     def _divide(self, computation: Computation, u: torch.Tensor) -> torch.Tensor:
         (scaled,) = computation.scale((u, [self._factors.inverse]), bits=FACTOR)
         return scaled.by[0]
+
+
+def make_kernel(
+    computation: Computation, sizes: SealedSizes, own_degrees: torch.Tensor, start: RowSet | None
+) -> SharedKernel:
+    """The degrees' factors, blinded once; those that meet the `start` rows are blinded for these rows alone.
+
+    The dealer knows how many rows train and not which, so it could not pick them from what it knows.
+    """
+    smooth, teleport = sizes.kernel == "smooth", sizes.agreement.settings.sealed.teleport
+    table = degree_table(sizes.agreement.settings.sealed.degree_bits, smooth=smooth, teleport=teleport)
+    degrees = computation.plus_public(own_degrees, 1) if smooth else own_degrees
+    root = computation.look_up(degrees, table).reshape(-1, 1)
+    shares, entering = [root], [root]
+    if smooth:
+        (inverse,) = computation.truncate(computation.multiply(root, root), bits=FACTOR)
+        shares.append(inverse)
+    if smooth and teleport:
+        (stays,) = computation.truncate(root * factor_word(teleport), bits=FACTOR)
+        shares.append(stays)
+        entering.append(stays)
+    shares += [start.pick(share) for share in entering] if start is not None else []
+    blinded = computation.blind(*shares)
+    if not smooth:
+        factors = DegreeFactors(root=blinded[0], inverse=blinded[0], start=tuple(blinded[1:]))
+        return HopsOnShares(factors, nodes=sizes.nodes, hops=sizes.hops)
+    factors = DegreeFactors(
+        root=blinded[0],
+        inverse=blinded[1],
+        teleport=blinded[2] if teleport else None,
+        start=tuple(blinded[2 + bool(teleport) :]),
+    )
+    return SmoothOnShares(factors, nodes=sizes.nodes, hops=sizes.hops, teleport=teleport)

@@ -1,10 +1,13 @@
 """The label holder in the sealed protocol: a holder that also has the labels, and alone learns anything.
 
 Sees, beyond uniform words: two inner products after the first step, those of the whole basis at the end, the predicted
-classes of the validation rows for every ridge, and the classes (or scores) of all rows. What leaves, beyond what a
-holder sends: which rows train and validate, and how many. Labels, accuracies and the chosen ridge stay here.
+classes of the validation rows for every ridge, and the classes (or scores) of all rows, which it keeps. What leaves,
+beyond what a holder sends: which rows train and validate, or are asked for later, and how many. Labels, accuracies and
+the chosen ridge stay here.
 """
 
+import math
+from dataclasses import replace
 from functools import cached_property
 
 import torch
@@ -12,32 +15,40 @@ import torch
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.data.holdings import Labels
-from vfgnn.errors import DataError
+from vfgnn.errors import CheckpointRefused, DataError
 from vfgnn.model import metrics
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.model.propagated_ridge import Targets, make_targets
 from vfgnn.model.propagation import Floats
 from vfgnn.records import EpochMetrics, Outcome, Result
+from vfgnn.rows import RowSet
 from vfgnn.sealed.formats import FACTOR, LONG, SCORE, SHORT
 from vfgnn.sealed.holder import TRAIN, VAL, SealedHolder
-from vfgnn.sealed.program import ROW_COUNTS, ROW_ROLES, SealedMoment
+from vfgnn.sealed.prediction import SealedPrediction
+from vfgnn.sealed.program import ASKED_COUNTS, ASKED_ROWS, ROW_COUNTS, ROW_ROLES, SealedMoment
 from vfgnn.sealed.ridge_path import Steps, path_words
+from vfgnn.sealed.sizes import trained_steps
+from vfgnn.sealed.state import LabelHolderState, SealedState
+from vfgnn.sealed.training import SealedTraining
 
 
 class SealedLabelHolder(SealedHolder):
     """The holder whose labels the federation learns to predict."""
 
     result: Result | None = None  # type: ignore[assignment]
+    state_type = LabelHolderState
+    _left: LabelHolderState
 
     def __init__(self, agreement: Agreement, channel: Channel, own: HolderContribution) -> None:
         super().__init__(agreement, channel, own)
-        self._labels, self._on_epoch = own.known_labels, own.on_epoch
-        _refuse_one_class(self._labels)
+        self._labels, self._on_epoch, self._wanted = own.known_labels, own.on_epoch, own.wanted
+        if not self._labels.trained:
+            _refuse_one_class(self._labels)
         self.leader = self
+        self.heard = torch.empty(0)
         self._steps: Steps | None = None
         self._path = torch.empty(0)
         self._val_accuracy = 0.0
-        self._history: list[EpochMetrics] = []
 
     def _learn_rows(self) -> None:
         """Reveals: which rows train and validate to the holders; to the dealer how many."""
@@ -91,22 +102,75 @@ class SealedLabelHolder(SealedHolder):
         return self._path[best]
 
     def hear(self, predicted: torch.Tensor) -> None:
-        """Judge them on the test rows, once."""
-        scores = predicted.dim() == 2
-        logits = predicted.double() * 2.0**-SHORT if scores else _one_hot(predicted, self.agreement.classes)
-        test = self._labels.test
+        """Keep them, so that nothing is asked for twice."""
+        self.heard = predicted.reshape(len(predicted), -1)
+
+    def _told(self, rows: int) -> torch.Tensor:
+        return self.heard
+
+    def _after(self, work: SealedTraining | SealedPrediction) -> LabelHolderState:
+        """Training's predictions are judged on the test rows, once."""
+        left = replace(self._left, **vars(super()._after(work)))
+        if not isinstance(work, SealedTraining):
+            return left
+        logits, test = self._logits(left), self._labels.test
         found = metrics.scores(logits[test], self._labels.y[test])
-        reached = found if scores else {name: found[name] for name in ("accuracy", "f1")}
-        steps = len(self._history)
-        outcome = Outcome(steps, self._val_accuracy, reached["accuracy"], tuple(self._history), reached)
-        self.result = Result(outcome, logits)
+        reached = found if self._scored else {name: found[name] for name in ("accuracy", "f1")}
+        scores = torch.tensor([reached.get(name, math.nan) for name in metrics.METRICS], dtype=torch.float64)
+        left = replace(left, val_accuracy=self._val_accuracy, scores=scores)
+        self.result = Result(self._outcome(left), logits)
+        return left
+
+    @property
+    def _scored(self) -> bool:
+        return self.agreement.settings.sealed.opens == "scores"
+
+    def _logits(self, left: SealedState) -> torch.Tensor:
+        """Scores, or one-hot classes, of all nodes; not a number in rows that were never opened."""
+        logits = torch.full((self.agreement.nodes, self.agreement.classes), math.nan, dtype=torch.float64)
+        if left.opened is not None:
+            values = left.opened.values
+            known = values.double() * 2.0**-SHORT if self._scored else _one_hot(values[:, 0], self.agreement.classes)
+            logits[left.opened.rows] = known
+        return logits
+
+    def _outcome(self, left: LabelHolderState) -> Outcome:
+        steps, found = trained_steps(self.agreement), [] if left.scores is None else left.scores.tolist()
+        pairs = zip(metrics.METRICS, found, strict=True)
+        scores = {str(name): value for name, value in pairs if not math.isnan(value)}
+        history = tuple(EpochMetrics(number + 1, None, None) for number in range(steps))
+        return Outcome(steps, left.val_accuracy, scores["accuracy"], history, scores)
+
+    def load(self, state: SealedState) -> None:
+        """The model, and what was opened of it."""
+        super().load(state)
+        if not isinstance(state, LabelHolderState):
+            raise CheckpointRefused("a checkpoint of another role", expected="the label holder's")
+        if state.scores is not None:
+            self.result = Result(self._outcome(state))
+
+    def _learn_asked(self) -> None:
+        """Ask for rows that it wants and has no copy of. Reveals: which ones to the holders; to the dealer how many."""
+        asked = torch.zeros(self.agreement.nodes, dtype=torch.uint8)
+        asked[slice(None) if self._wanted is None else self._wanted] = 1
+        if self._left.opened is not None:
+            asked[self._left.opened.rows] = 0
+        for reader in self.agreement.row_readers:
+            self.channel.send(reader, ASKED_ROWS, asked)
+        self.channel.send(DEALER, ASKED_COUNTS, torch.tensor([int(asked.sum()), self._left.train_rows]))
+        self._asked = RowSet(asked.nonzero()[:, 0])
+
+    def recall(self, moment: SealedMoment) -> None:
+        """Everything that was opened of this model. Nothing leaves."""
+        if self.result is None:
+            raise CheckpointRefused("there is no trained model", expected="the state of a finished training")
+        self.result = Result(self.result.outcome, self._logits(self._left))
 
     def step(self, moment: SealedMoment) -> None:
         """As every holder; a step has no loss, and nothing is evaluated before the last."""
         super().step(moment)
-        self._history.append(EpochMetrics((moment.number or 0) + 1, None, None))
         if self._on_epoch is not None:
-            self._on_epoch(self._history[-1])
+            self._on_epoch(EpochMetrics((moment.number or 0) + 1, None, None))
 
 
 def _refuse_one_class(labels: Labels) -> None:

@@ -5,6 +5,10 @@
     prepare    masked openings: degrees
     step t     masked openings: one vector of the Krylov space, or one step of the primal iteration
     finish     masked openings; inner products and predictions to the label holder
+With a trained model, for nodes that came after training:
+    ask        which nodes the label holder asks for
+    setup      as in training; then offline, prepare (degrees) and finish (K hops), if it asks for any
+    recall     everything that was opened before is the label holder's own; nothing is sent
 There is no server. Which values are opened, and what is dealt for them, follows from the algorithm itself: it is gone
 through once with sizes alone (rehearsal.py). Every party computes this table by itself.
 """
@@ -22,11 +26,13 @@ from vfgnn.mpc.graph_shape import setup_messages as sparse_setup
 from vfgnn.mpc.shared import Names, Operation
 from vfgnn.mpc.shared import messages as operation_messages
 from vfgnn.program import Phase, Program, Repeated
-from vfgnn.sealed.rehearsal import Hop, Item, Script, ToColumns, Told, ToNodes, script
+from vfgnn.sealed.rehearsal import Hop, Item, Script, ToColumns, Told, ToNodes, prediction_script, script
 from vfgnn.sealed.sizes import SealedSizes
 
 ROW_ROLES = Kind("sealed_rows", "which rows train and which validate; never a label")
 ROW_COUNTS = Kind("sealed_row_counts", "how many rows train and how many validate")
+ASKED_ROWS = Kind("sealed_asked", "which nodes the label holder asks for")
+ASKED_COUNTS = Kind("sealed_asked_counts", "how many nodes it asks for, and how many rows trained")
 MATERIAL_SEED = Kind("sealed_seed", "its shares of all masks, which only it and the dealer can expand")
 PAIR_SEED = Kind("sealed_pair_seed", "its part of the sharings of zero (three or more holders)")
 MASKED_FEATURES = Kind("sealed_features", "nothing: E_k = X_k - U_k is uniform to it")
@@ -50,6 +56,9 @@ COLUMNS_KINDS, NODES_KINDS = (COLUMNS_MASKED, COLUMNS_CORRECTION), (NODES_MASKED
 OFFLINE = "offline"
 
 
+Items = Iterable[Item]
+
+
 @dataclass(frozen=True)
 class SealedMoment:
     """What a party knows of sizes: how many rows train and validate. `number`: of the step."""
@@ -59,33 +68,53 @@ class SealedMoment:
     number: int | None = None
     opens: bool = True
     closes: bool = True
+    asked: int | None = None  # with a trained model: how many rows are asked for
+
+
+Row = Phase[SealedMoment] | Repeated[SealedMoment]
 
 
 def training(agreement: Agreement) -> Program[SealedMoment]:
     """From setup to predictions and shares of the weights."""
-
-    def phase(name: str, method: str, items: Callable[[SealedMoment], Items]) -> tuple[Phase[SealedMoment], ...]:
-        return (
-            Phase(OFFLINE, f"deal_{method}", lambda moment: dealt_messages(agreement, items(moment))),
-            Phase(name, method, lambda moment: opened_messages(agreement, items(moment))),
-        )
-
-    table: tuple[Phase[SealedMoment] | Repeated[SealedMoment], ...] = (
-        Phase("setup", "set_up", lambda _: setup_messages(agreement)),
-        *phase("prepare", "prepare", lambda moment: script_of(agreement, moment).prepare),
-        Repeated(partial(moments, agreement), phase("step", "step", partial(step_items, agreement))),
-        *phase("finish", "finish", lambda moment: script_of(agreement, moment).finish),
+    table: tuple[Row, ...] = (
+        Phase("setup", "set_up", lambda _: [*row_messages(agreement), *setup_messages(agreement)]),
+        *stage(agreement, "prepare", "prepare", lambda moment: script_of(agreement, moment).prepare),
+        Repeated(partial(moments, agreement), stage(agreement, "step", "step", partial(step_items, agreement))),
+        *stage(agreement, "finish", "finish", lambda moment: script_of(agreement, moment).finish),
     )
     first, *others = bounds(agreement)
     return Program("sealed training", agreement.parties, agreement.label_holder, table, first, tuple(others))
 
 
-Items = Iterable[Item]
+def prediction(agreement: Agreement, *, new_nodes: bool) -> Program[SealedMoment]:
+    """With a trained model. What was opened once, the label holder has; without `new_nodes` nothing is sent."""
+    recall = Phase[SealedMoment]("recall", "recall", lambda _: [])
+    table: tuple[Row, ...] = (
+        Phase("ask", "ask", lambda _: asking_messages(agreement)),
+        Phase("setup", "set_up_anew", lambda moment: setup_messages(agreement) if moment.asked else []),
+        *stage(agreement, "prepare", "prepare", lambda moment: script_of(agreement, moment).prepare),
+        *stage(agreement, "finish", "finish", lambda moment: script_of(agreement, moment).finish),
+        recall,
+    )
+    most = SealedMoment(agreement.nodes, 0, asked=agreement.nodes)
+    rows = table if new_nodes else (recall,)
+    return Program("sealed prediction", agreement.parties, agreement.label_holder, rows, most)
+
+
+def stage(
+    agreement: Agreement, name: str, method: str, items: Callable[[SealedMoment], Items]
+) -> tuple[Phase[SealedMoment], Phase[SealedMoment]]:
+    """What is dealt for the items, and what the holders send each other."""
+    return (
+        Phase(OFFLINE, f"deal_{method}", lambda moment: dealt_messages(agreement, items(moment))),
+        Phase(name, method, lambda moment: opened_messages(agreement, items(moment))),
+    )
 
 
 def script_of(agreement: Agreement, moment: SealedMoment) -> Script:
-    """What the training consists of, for so many rows."""
-    return script(SealedSizes(agreement, moment.train, moment.val))
+    """What the training consists of, for so many rows; or a prediction with what it left."""
+    sizes = SealedSizes(agreement, moment.train, moment.val)
+    return script(sizes) if moment.asked is None else prediction_script(sizes, moment.asked)
 
 
 def step_items(agreement: Agreement, moment: SealedMoment) -> Items:
@@ -123,14 +152,27 @@ def names_of(agreement: Agreement) -> Names:
     return Names(agreement.holder_names, CORRECTION, OPENED)
 
 
+def row_messages(agreement: Agreement) -> list[Declared]:
+    """Which rows a training is over."""
+    return _from_leader(agreement, ROW_ROLES, ROW_COUNTS)
+
+
+def asking_messages(agreement: Agreement) -> list[Declared]:
+    """Which rows a prediction is about."""
+    return _from_leader(agreement, ASKED_ROWS, ASKED_COUNTS)
+
+
+def _from_leader(agreement: Agreement, rows: Kind, counts: Kind) -> list[Declared]:
+    """A byte for each row to the holders, two numbers to the dealer."""
+    leader = agreement.label_holder
+    messages = [Declared(rows, leader, reader, torch.uint8, (agreement.nodes,)) for reader in agreement.row_readers]
+    return [*messages, Declared(counts, leader, DEALER, WORD, (2,))]
+
+
 def setup_messages(agreement: Agreement) -> list[Declared]:
-    """Before anything is computed."""
-    holders, leader = agreement.holder_names, agreement.label_holder
-    messages = [
-        Declared(ROW_ROLES, leader, reader, torch.uint8, (agreement.nodes,)) for reader in agreement.row_readers
-    ]
-    messages += [Declared(ROW_COUNTS, leader, DEALER, WORD, (2,))]
-    messages += [Declared(MATERIAL_SEED, DEALER, holder, *SEED) for holder in holders]
+    """Before anything is computed: of every start and every pass anew."""
+    holders = agreement.holder_names
+    messages = [Declared(MATERIAL_SEED, DEALER, holder, *SEED) for holder in holders]
     if len(holders) > 2:
         messages += [
             Declared(PAIR_SEED, one, other, *SEED) for i, one in enumerate(holders) for other in holders[i + 1 :]

@@ -1,4 +1,4 @@
-"""The sealed training without words: who sends what, and what the dealer deals, from public sizes alone.
+"""The sealed protocol without words: who sends what, and what the dealer deals, from public sizes alone.
 
 The same algorithm as at the holders, over tensors that have a shape and nothing in it. What it asks for is written
 down, phase by phase. So a step that is added to the algorithm is declared, dealt and planned without another line.
@@ -21,6 +21,7 @@ from vfgnn.mpc.shared import Operation, Payload, Shape
 from vfgnn.mpc.truncation import Truncation
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks
+from vfgnn.sealed.prediction import SealedPrediction, TrainedInputs
 from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.sealed.training import HolderInputs, SealedTraining
 
@@ -178,7 +179,7 @@ def factor_label(number: int) -> str:
 
 @dataclass(frozen=True)
 class Script:
-    """All items of a training, in the order in which they come; and how often its holders wait for each other."""
+    """All items of a program, in the order in which they come; and how often its holders wait for each other."""
 
     prepare: tuple[Item, ...]
     steps: tuple[tuple[Item, ...], ...]
@@ -200,3 +201,19 @@ def script(sizes: SealedSizes) -> Script:
         steps.append(computation.taken())
     training.finish()
     return Script(prepare, tuple(steps), computation.taken(), computation.rounds)
+
+
+@lru_cache(maxsize=8)
+def prediction_script(sizes: SealedSizes, asked: int) -> Script:
+    """Of a prediction of so many rows with a trained model; `sizes` has how many rows trained."""
+    computation = Rehearsal(sizes)
+    if not asked:
+        return Script((), (), (), 0)
+    blocks = {owner: nothing(count, sizes.width * sizes.blocks) for owner, count in sizes.columns.items()}
+    rows = RowSet(torch.arange(asked))
+    own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows)
+    prediction = SealedPrediction(computation, sizes, own)
+    prediction.prepare()
+    prepare = computation.taken()
+    prediction.finish()
+    return Script(prepare, (), computation.taken(), computation.rounds)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from vfgnn.agreement import Agreement
-from vfgnn.sealed.formats import ROW_NORM, feature_bits
+from vfgnn.sealed.formats import ROW_NORM, feature_bits, range_guard
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,16 @@ class SealedSizes:
         return max(ROW_NORM, float(self.agreement.columns * self.blocks)) if scaled else ROW_NORM
 
     @property
+    def guard(self) -> int:
+        """Bits that images are cut by, so that sums over many training rows stay in the ring."""
+        return range_guard(self.train, self.row_norm)
+
+    @property
+    def score_guard(self) -> int:
+        """Bits that are cut from what trained weights give a node, where they were not cut before: its image's."""
+        return self.guard if self.order == "labels" else 0
+
+    @property
     def weighted(self) -> bool:
         """Whether training rows count by their class; how much, only the label holder knows."""
         return self.agreement.settings.class_weights == "balanced"
@@ -107,3 +117,8 @@ class SealedSizes:
     def scalars(self) -> int:
         """Inner products that the label holder learns: of p_0 and q_0, and of the whole basis."""
         return 3 + (self.steps + 1) * (self.steps + 2) // 2
+
+
+def trained_steps(agreement: Agreement) -> int:
+    """How many steps a training has: the number of rows has no part in it."""
+    return SealedSizes(agreement, 1, 0).units

@@ -20,16 +20,15 @@ from vfgnn.rows import RowSet
 from vfgnn.sealed.basis import QUOTIENT_BITS, KrylovBasis, RowWeights
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.features import SharedFeatures
-from vfgnn.sealed.formats import FACTOR, SCORE, SHORT, factor_word, product_guard
+from vfgnn.sealed.formats import product_guard
 from vfgnn.sealed.images import FeatureImages, Images, LabelImages
-from vfgnn.sealed.kernel import DegreeFactors, HopsOnShares, SharedKernel, SmoothOnShares, degree_table
+from vfgnn.sealed.kernel import make_kernel
+from vfgnn.sealed.prediction import class_scores, tell_predictions
 from vfgnn.sealed.sizes import SealedSizes
 
 QUOTIENT = Kind("quotient", "two inner products of centred labels and their first image, from the sum of all shares")
 INNER_PRODUCTS = Kind("inner_products", "inner products of the basis over the training rows, from the sum of shares")
 VALIDATION_CLASSES = Kind("validation_classes", "the predicted class of each validation row, for each ridge")
-PREDICTED_CLASSES = Kind("predicted_classes", "the predicted class of each row that it asked for")
-PREDICTED_SCORES = Kind("predicted_scores", "the scores of each row that it asked for (by consent of every holder)")
 
 
 class Leader(Protocol):
@@ -78,6 +77,7 @@ class SealedTraining:
         self._steps: list[Blinded] = []
         self._priors: torch.Tensor | None = None
         self.weights: dict[str, torch.Tensor] = {}
+        self.offset: torch.Tensor | None = None  # [1, C - 1], SCORE: what is added to what the weights give a node
 
     def prepare(self) -> None:
         """The sum of all holders' degrees is looked up, and never opened."""
@@ -120,13 +120,10 @@ class SealedTraining:
 
     def finish(self) -> None:
         """Reveals, to the label holder: inner products; classes of validation rows for every ridge, and of all rows."""
-        chosen = self._choose()
-        self.weights = self.krylov.weights(chosen)
-        scores = self._scores(self.krylov.everywhere(chosen, self.weights))
-        if self._sizes.agreement.settings.sealed.opens == "scores":
-            found = self._computation.tell(scores, PREDICTED_SCORES)
-        else:
-            found = self._computation.tell_classes(self._computation.classes(scores), PREDICTED_CLASSES)
+        solution = self.krylov.solution(self._choose())
+        self.weights, self.offset = solution.weights, self._known_priors - solution.mean
+        scores = class_scores(self._computation, self.krylov.everywhere(solution) + self._known_priors)
+        found = tell_predictions(self._computation, self._sizes, scores)
         if found is not None:
             self._deciding.hear(found)
 
@@ -137,7 +134,8 @@ class SealedTraining:
         ridges, steps = len(sizes.ridges), sizes.steps
         factors = self._factors(None if told is None else self._deciding.path(told), ridges * steps)
         path = [factors[r * steps : (r + 1) * steps] for r in range(ridges)]
-        scores = torch.cat([self._scores(combined) for combined in self.krylov.at_validation(path)])
+        priors, combinations = self._known_priors, krylov.at_validation(path)
+        scores = torch.cat([class_scores(self._computation, combined + priors) for combined in combinations])
         found = self._computation.tell_classes(self._computation.classes(scores), VALIDATION_CLASSES)
         by_ridge = None if found is None else found.reshape(ridges, sizes.val)
         return self._factors(None if by_ridge is None else self._deciding.choose(by_ridge), steps)
@@ -164,43 +162,8 @@ class SealedTraining:
         share = self._computation.from_leader(None if words is None else words.reshape(count, 1), (count, 1))
         return self._computation.blind(*(share[i : i + 1] for i in range(count)))
 
-    def _scores(self, combined: torch.Tensor) -> torch.Tensor:
-        """Of all classes [rows, C], SHORT: plus the class's share of the training rows; all classes add up to 1."""
+    @property
+    def _known_priors(self) -> torch.Tensor:
         if self._priors is None:
             raise RuntimeError("prepare() comes first")
-        (known,) = self._computation.truncate(combined + self._priors, bits=SCORE - SHORT)
-        last = self._computation.plus_public(-known.sum(dim=1, keepdim=True), 1 << SHORT)
-        return torch.cat([known, last], dim=1)
-
-
-def make_kernel(
-    computation: Computation, sizes: SealedSizes, own_degrees: torch.Tensor, start: RowSet | None
-) -> SharedKernel:
-    """The degrees' factors, blinded once; those that meet the `start` rows are blinded for these rows alone.
-
-    The dealer knows how many rows train and not which, so it could not pick them from what it knows.
-    """
-    smooth, teleport = sizes.kernel == "smooth", sizes.agreement.settings.sealed.teleport
-    table = degree_table(sizes.agreement.settings.sealed.degree_bits, smooth=smooth, teleport=teleport)
-    degrees = computation.plus_public(own_degrees, 1) if smooth else own_degrees
-    root = computation.look_up(degrees, table).reshape(-1, 1)
-    shares, entering = [root], [root]
-    if smooth:
-        (inverse,) = computation.truncate(computation.multiply(root, root), bits=FACTOR)
-        shares.append(inverse)
-    if smooth and teleport:
-        (stays,) = computation.truncate(root * factor_word(teleport), bits=FACTOR)
-        shares.append(stays)
-        entering.append(stays)
-    shares += [start.pick(share) for share in entering] if start is not None else []
-    blinded = computation.blind(*shares)
-    if not smooth:
-        factors = DegreeFactors(root=blinded[0], inverse=blinded[0], start=tuple(blinded[1:]))
-        return HopsOnShares(factors, nodes=sizes.nodes, hops=sizes.hops)
-    factors = DegreeFactors(
-        root=blinded[0],
-        inverse=blinded[1],
-        teleport=blinded[2] if teleport else None,
-        start=tuple(blinded[2 + bool(teleport) :]),
-    )
-    return SmoothOnShares(factors, nodes=sizes.nodes, hops=sizes.hops, teleport=teleport)
+        return self._priors

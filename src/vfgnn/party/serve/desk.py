@@ -42,7 +42,8 @@ class Prediction(BaseModel):
         str | None, Field(alias="class", repr=False, description="The likeliest class; null unless ok.")
     ]
     probability: Annotated[
-        dict[str, float] | None, Field(repr=False, description="By class, adding up to 1; null unless ok.")
+        dict[str, float] | None,
+        Field(repr=False, description="By class, adding up to 1; null unless ok, or where classes alone are opened."),
     ]
 
 
@@ -55,7 +56,7 @@ class Answers:
         self._own = set(found.own.to_pylist())
         self._classes = found.classes
         self._likeliest = found.likeliest.to_pylist()
-        self._probability = found.probability.numpy()
+        self._probability = None if found.classes_only else found.probability.numpy()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -75,8 +76,9 @@ class Answers:
         if place is None:
             status = NOT_SHARED if one in self._own else UNKNOWN
             return Prediction.model_construct(id=one, status=status, likeliest=None, probability=None)
-        probability = dict(zip(self._classes, self._probability[place].tolist(), strict=True))
-        return Prediction.model_construct(id=one, status=OK, likeliest=self._likeliest[place], probability=probability)
+        likeliest, known = self._likeliest[place], self._probability
+        probability = None if known is None else dict(zip(self._classes, known[place].tolist(), strict=True))
+        return Prediction.model_construct(id=one, status=OK, likeliest=likeliest, probability=probability)
 
 
 @dataclass(frozen=True)
