@@ -79,8 +79,9 @@ class Traffic:
 
     def totals(self, party: str) -> tuple[int, int]:
         """Payload bytes that `party` has sent and received so far."""
-        sent = sum(link.bytes for (_, sender, _), link in self.links.items() if sender == party)
-        return sent, sum(link.bytes for link in self.links.values()) - sent
+        links = list(self.links.items())  # at once: another thread may count meanwhile
+        sent = sum(link.bytes for (_, sender, _), link in links if sender == party)
+        return sent, sum(link.bytes for _, link in links) - sent
 
     def bytes_in(self, *phases: str) -> int:
         """Payload bytes of all links in these phases."""

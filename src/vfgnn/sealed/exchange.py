@@ -16,8 +16,9 @@ from vfgnn.mpc.material import DealtMaterial
 from vfgnn.mpc.products import PrivateProducts, Shape
 from vfgnn.mpc.sharing import ZeroSharing, exchange_pair_seeds
 from vfgnn.mpc.sparse import PrivateGraphs
-from vfgnn.sealed.joint_computation import Means, Supply
+from vfgnn.sealed.joint_computation import Means
 from vfgnn.sealed.program import GRAPH_KINDS, MASKED_FEATURES, MATERIAL_SEED, PAIR_SEED, graph_shape
+from vfgnn.sealed.supply import Supply
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +35,7 @@ def exchange(agreement: Agreement, channel: Channel, own: HolderContribution, ma
     seed = bytes(channel.receive(DEALER, MATERIAL_SEED).tolist())
     pair_seeds = exchange_pair_seeds(channel, names, seed=own.seed, run=own.run, kind=PAIR_SEED)
     columns = {holder.name: holder.features for holder in agreement.feature_holders}
-    supply = Supply(channel, corrected=me == names[-1], columns=bool(set(columns) - {me}))
+    supply = Supply()
     products = PrivateProducts(
         channel,
         Shape(agreement.nodes, agreement.classes - 1, columns),

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from vfgnn import logs
-from vfgnn.agreement import Agreement
+from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.mpc.fixed_point import FixedPoint
@@ -21,9 +21,10 @@ from vfgnn.sealed.formats import LONG, feature_bits
 from vfgnn.sealed.joint_computation import JointComputation, Means
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
 from vfgnn.sealed.prediction import SealedPrediction, TrainedInputs
-from vfgnn.sealed.program import ASKED_ROWS, ROW_ROLES, Items, SealedMoment, largest, script_of, step_items
+from vfgnn.sealed.program import ASKED_ROWS, ROW_ROLES, SealedMoment, largest
 from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.sealed.state import OpenedRows, SealedState
+from vfgnn.sealed.supply import HolderOffline
 from vfgnn.sealed.training import HolderInputs, Leader, SealedTraining
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
@@ -51,6 +52,7 @@ class SealedHolder:
         self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)
         self._means: Means | None = None
+        self.offline: HolderOffline | None = None
         self._work: SealedTraining | SealedPrediction | None = None
         self._left = self.state_type()
         self.rows = (RowSet.all(0), RowSet.all(0))  # train, val
@@ -75,8 +77,10 @@ class SealedHolder:
 
     def _begin(self) -> JointComputation:
         matrices = OwnMatrices(self._x_ring, self._entries)
-        self._means = exchange(self.agreement, self.channel, self._own, matrices)
-        return JointComputation(self.agreement, self.channel, self._means)
+        means = self._means = exchange(self.agreement, self.channel, self._own, matrices)
+        links = self.channel.beside((DEALER,))
+        self.offline = HolderOffline(self.agreement, links, self._moment, means.supply, means.graphs)
+        return JointComputation(self.agreement, self.channel, means)
 
     def ask(self, moment: SealedMoment) -> None:
         """With a trained model: hear which rows are asked for."""
@@ -121,27 +125,15 @@ class SealedHolder:
         asked = self.channel.receive(self.agreement.label_holder, ASKED_ROWS)
         self._asked = RowSet(asked.nonzero()[:, 0])
 
-    def deal_prepare(self, moment: SealedMoment) -> None:
-        """Reveals: nothing; the same for all that is dealt."""
-        self._receive(script_of(self.agreement, moment).prepare)
-
     def prepare(self, moment: SealedMoment) -> None:
         """Degrees. Reveals: nothing."""
         if moment.asked != 0:
             self._on_shares.prepare()
 
-    def deal_step(self, moment: SealedMoment) -> None:
-        """What the dealer has for the coming step."""
-        self._receive(step_items(self.agreement, moment))
-
     def step(self, moment: SealedMoment) -> None:
         """Reveals, in the first step: the first quotient, to the label holder."""
         if isinstance(self._work, SealedTraining):
             self._work.step(moment.number or 0)
-
-    def deal_finish(self, moment: SealedMoment) -> None:
-        """What the dealer has for the predictions."""
-        self._receive(script_of(self.agreement, moment).finish)
 
     def finish(self, moment: SealedMoment) -> None:
         """Reveals, to the label holder: inner products; classes of validation rows; classes or scores of all rows.
@@ -168,10 +160,6 @@ class SealedHolder:
     def _told(self, rows: int) -> torch.Tensor:
         """What this party knows of rows that have just been opened: nothing."""
         return torch.empty((rows, 0), dtype=torch.int64)
-
-    def _receive(self, items: Items) -> None:
-        if self._means is not None:
-            self._means.supply.receive(items, self._means.graphs)
 
     @property
     def _on_shares(self) -> SealedTraining | SealedPrediction:

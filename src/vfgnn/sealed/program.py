@@ -1,7 +1,7 @@
 """The sealed protocol as a table.
 
     setup      row roles among the holders, their counts to the dealer; seeds; masked features; permutations of graphs
-    offline    what the dealer deals for the coming phase: corrections, and the chain of permutations (mpc/sparse.py)
+    offline    beside all that follows: what the dealer deals, corrections and the chain of permutations (mpc/sparse.py)
     prepare    masked openings: degrees
     step t     masked openings: one vector of the Krylov space, or one step of the primal iteration
     finish     masked openings; inner products and predictions to the label holder
@@ -25,7 +25,7 @@ from vfgnn.mpc.graph_shape import GraphKinds, GraphShape, offline_messages, onli
 from vfgnn.mpc.graph_shape import setup_messages as sparse_setup
 from vfgnn.mpc.shared import Names, Operation
 from vfgnn.mpc.shared import messages as operation_messages
-from vfgnn.program import Phase, Program, Repeated
+from vfgnn.program import Beside, Phase, Program, Repeated, Row
 from vfgnn.sealed.rehearsal import Hop, Item, Script, ToColumns, Told, ToNodes, prediction_script, script
 from vfgnn.sealed.sizes import SealedSizes
 
@@ -71,16 +71,43 @@ class SealedMoment:
     asked: int | None = None  # with a trained model: how many rows are asked for
 
 
-Row = Phase[SealedMoment] | Repeated[SealedMoment]
+ItemsOf = Callable[[SealedMoment], Items]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Some items: what is dealt for them, ahead, and what the holders send each other."""
+
+    dealt: Phase[SealedMoment]
+    opened: Phase[SealedMoment]
+
+    @staticmethod
+    def of(agreement: Agreement, name: str, items: ItemsOf) -> "Stage":
+        """Of the method with this name."""
+        return Stage(
+            Phase(OFFLINE, f"deal_{name}", lambda moment: dealt_messages(agreement, items(moment))),
+            Phase(name, name, lambda moment: opened_messages(agreement, items(moment))),
+        )
+
+
+def around(agreement: Agreement) -> tuple[Stage, Stage]:
+    """What comes before the steps, and after them; a prediction has no steps."""
+    return (
+        Stage.of(agreement, "prepare", lambda moment: script_of(agreement, moment).prepare),
+        Stage.of(agreement, "finish", lambda moment: script_of(agreement, moment).finish),
+    )
 
 
 def training(agreement: Agreement) -> Program[SealedMoment]:
     """From setup to predictions and shares of the weights."""
-    table: tuple[Row, ...] = (
+    every, (prepare, finish) = partial(moments, agreement), around(agreement)
+    step = Stage.of(agreement, "step", partial(step_items, agreement))
+    table: tuple[Row[SealedMoment], ...] = (
         Phase("setup", "set_up", lambda _: [*row_messages(agreement), *setup_messages(agreement)]),
-        *stage(agreement, "prepare", "prepare", lambda moment: script_of(agreement, moment).prepare),
-        Repeated(partial(moments, agreement), stage(agreement, "step", "step", partial(step_items, agreement))),
-        *stage(agreement, "finish", "finish", lambda moment: script_of(agreement, moment).finish),
+        Beside("offline", (prepare.dealt, Repeated(every, (step.dealt,)), finish.dealt)),
+        prepare.opened,
+        Repeated(every, (step.opened,)),
+        finish.opened,
     )
     first, *others = bounds(agreement)
     return Program("sealed training", agreement.parties, agreement.label_holder, table, first, tuple(others))
@@ -88,27 +115,19 @@ def training(agreement: Agreement) -> Program[SealedMoment]:
 
 def prediction(agreement: Agreement, *, new_nodes: bool) -> Program[SealedMoment]:
     """With a trained model. What was opened once, the label holder has; without `new_nodes` nothing is sent."""
+    prepare, finish = around(agreement)
     recall = Phase[SealedMoment]("recall", "recall", lambda _: [])
-    table: tuple[Row, ...] = (
+    table: tuple[Row[SealedMoment], ...] = (
         Phase("ask", "ask", lambda _: asking_messages(agreement)),
         Phase("setup", "set_up_anew", lambda moment: setup_messages(agreement) if moment.asked else []),
-        *stage(agreement, "prepare", "prepare", lambda moment: script_of(agreement, moment).prepare),
-        *stage(agreement, "finish", "finish", lambda moment: script_of(agreement, moment).finish),
+        Beside("offline", (prepare.dealt, finish.dealt)),
+        prepare.opened,
+        finish.opened,
         recall,
     )
     most = SealedMoment(agreement.nodes, 0, asked=agreement.nodes)
     rows = table if new_nodes else (recall,)
     return Program("sealed prediction", agreement.parties, agreement.label_holder, rows, most)
-
-
-def stage(
-    agreement: Agreement, name: str, method: str, items: Callable[[SealedMoment], Items]
-) -> tuple[Phase[SealedMoment], Phase[SealedMoment]]:
-    """What is dealt for the items, and what the holders send each other."""
-    return (
-        Phase(OFFLINE, f"deal_{method}", lambda moment: dealt_messages(agreement, items(moment))),
-        Phase(name, method, lambda moment: opened_messages(agreement, items(moment))),
-    )
 
 
 def script_of(agreement: Agreement, moment: SealedMoment) -> Script:
