@@ -159,7 +159,7 @@ READERS = {
     "dense": prepared.load_holding,
     "labels": prepared.load_labels,
     "alignment": lambda path: (
-        aligning.fitted_rows(path.parent),
+        aligning.fitted(path.parent),
         aligning.kept(path.parent, "run", OwnData(tables=None)),
         aligning.kept(path.parent, "run", SimpleNamespace(tables=Tables())),
     ),
