@@ -113,9 +113,7 @@ class SimulatedFederation:
         """What crossed all links together, counted by its senders."""
         total = Traffic()
         for name, party in self.parties.items():
-            for (phase, sender, receiver), link in party.channel.traffic.links.items():
-                if sender == name:
-                    total.links[phase, sender, receiver] = link
+            total.links.update(party.channel.traffic.sent_by(name))
         return total
 
 
