@@ -55,6 +55,13 @@ class Alignment(Public):
     keep_local_neighbours: bool = False  # nodes that only one holder has stay in its own graph (individual mode)
 
 
+class Limits(Public):
+    """Sealed: what every holder lets be opened to one label holder, over all runs on its data (privacy/openings.py)."""
+
+    max_trainings: Whole = 10
+    max_opened_rows: Whole | None = None  # of all trainings and predictions; None: any number
+
+
 class FederationFile(Public):
     """The content of federation.toml. Nodes are numbered alike at all holders (`nodes`), or found out at the start."""
 
@@ -67,6 +74,7 @@ class FederationFile(Public):
     dealer: Reachable | None = None
     certificate_authority: str | None = None  # PEM; trusted for every party that lists no certificate
     patience: Patience = Patience()
+    limits: Limits = Limits()
     checkpoint_every: Whole = 10  # steps between two checkpoints of every party
     settings: Settings
 
@@ -86,6 +94,8 @@ class FederationFile(Public):
         if self.agreement.dealt and self.dealer is None:
             why = "protocol = sealed" if self.agreement.sealed else "the joint layer is secure"
             raise ValueError(f"a [dealer] is needed: {why}, and there are several holders")
+        if self.limits != Limits() and not self.agreement.sealed:
+            raise ValueError("limits are on what the sealed protocol opens: they need protocol = sealed")
         for name, party in self.parties.items():
             if party.certificate is None and self.certificate_authority is None:
                 raise ValueError(f"{name} needs a certificate, or the file a certificate_authority")
@@ -176,6 +186,8 @@ class PartyFile(BaseModel):
     privacy_ledger: OwnPath = Path(
         "privacy_ledger.jsonl"
     )  # over all runs on this data; what was noised once lies beside it
+    opened_ledger: OwnPath = Path("opened_ledger.jsonl")  # sealed: over all runs on this data
+    allow_scores: bool = False  # sealed: whether this holder lets scores be opened, and not only classes
     threads: Annotated[int, Field(ge=1)] | None = None  # default: all cores
     device: Literal["cpu", "cuda"] = "cpu"
     module: str | None = None  # package.module:Class for `gnn = "own"` at a holder, for `combine = "own"` at the server
@@ -194,7 +206,8 @@ def load_party(path: Path) -> PartyFile:
     party = _load(path, PartyFile, "party file")
     home = path.parent
     changed: dict[str, object] = {
-        key: home / getattr(party, key) for key in ("key", "certificate", "run_folder", "privacy_ledger")
+        key: home / getattr(party, key)
+        for key in ("key", "certificate", "run_folder", "privacy_ledger", "opened_ledger")
     }
     for key in ("passphrase_file", "revocation_list"):
         if getattr(party, key) is not None:

@@ -120,6 +120,7 @@ def write_federation(
             "run_folder": "run",
             "threads": threads,
             "insecure_seed": insecure_seed,
+            "allow_scores": True if settings.protocol == "sealed" and settings.sealed.opens == "scores" else None,
             **paths[name],
             "data": _write_data(folder / name, name, agreement, holdings, labels),
         }

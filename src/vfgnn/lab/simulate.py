@@ -5,7 +5,7 @@ For experiments, tests and a first look. Nothing is secret here: one process has
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from torch_geometric.data import Data
 from vfgnn.agreement import SERVER, Agreement
 from vfgnn.common_programs import Follower, NoSizes, leaving
 from vfgnn.contribution import Contribution
-from vfgnn.data.feature_maps import mapped
+from vfgnn.data.feature_maps import fitted_map, mapped
+from vfgnn.data.held_out import without
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import ConfigError
@@ -32,6 +33,7 @@ from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
 from vfgnn.program import NOBODY, Program, Watch, carry_out
 from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
+from vfgnn.sealed.program import prediction as sealed_prediction
 from vfgnn.sealed.program import training as sealed_training
 from vfgnn.settings import Settings
 from vfgnn.split.holder import Holder
@@ -196,13 +198,24 @@ def predict_new_nodes(
     *,
     network: InMemoryNetwork | None = None,
 ) -> torch.Tensor:
-    """Logits of all nodes of `holdings`; those that `trained` was trained on stand at `places`, the others are new."""
-    names = trained.agreement.holder_names
-    now = build(holdings, labels, trained.agreement.settings, seed=0, names=names, network=network)
+    """Logits of all nodes of `holdings`; those that `trained` was trained on stand at `places`, the others are new.
+
+    Of a sealed model that opens classes: one-hot classes.
+    """
+    names, settings, sealed = trained.agreement.holder_names, trained.agreement.settings, trained.agreement.sealed
+    if sealed:
+        kept = torch.zeros(len(labels.y), dtype=torch.bool).index_fill(0, places, True)
+        maps = [fitted_map(without(one, kept), settings.sealed) for one in holdings]
+        pairs = zip(holdings, maps, strict=True)
+        holdings = [one if made is None else replace(one, x=made.apply(one)) for one, made in pairs]
+    agreement = agreement_of(holdings, labels, settings, names)
+    program = sealed_prediction(agreement, new_nodes=True) if sealed else prediction(agreement, new_nodes=True)
+    protocol = settings.protocol
+    now = assemble(agreement, holdings, labels, program, seed=0, protocol=protocol, network=network)
     states = {name: party.state() for name, party in trained.parties.items()}
     for name, party in now.parties.items():
         party.load(states[name].over(places, now.agreement))
-    now.carry_out(prediction(now.agreement, new_nodes=True))
+    now.carry_out(program)
     if now.result.logits is None:
         raise ConfigError("the label holder has no logits")
     return now.result.logits

@@ -10,6 +10,7 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.errors import ConfigError
 from vfgnn.privacy.copies import MessageCopies
 from vfgnn.privacy.ledger import Ledger
+from vfgnn.privacy.openings import Account
 from vfgnn.records import EpochMetrics
 
 
@@ -23,6 +24,7 @@ class HolderContribution(Contribution):
     mechanism: Own | None = None  # its own noise on its rows
     ledger: Ledger | None = None  # None: one in memory
     copies: MessageCopies | None = None  # of noised messages, for steps that are done again; None: none are kept
+    account: Account | None = None  # sealed: of what is opened; None: nothing is counted, in a simulation
     wanted: torch.Tensor | None = None  # sealed, label holder: new rows that it asks for; None: all of them
     on_epoch: Callable[[EpochMetrics], None] | None = None  # the label holder's metrics, as they come
 

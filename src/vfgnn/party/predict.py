@@ -3,6 +3,7 @@
 What a pass is, and who sees what of it, is in trained.py; here a party connects, takes part in one, and goes.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class Predictor:
     new_nodes: bool = False  # align anew; all parties must say the same
 
     def predict(self, ids: pa.Array | None) -> pa.Table | None:
-        """At the label holder a table: id, status, class, and a probability for each class."""
+        """At the label holder a table: id, status, class, and a probability for each class if there are any."""
         model = TrainedParty(self.file, self.party)
         try:
             if self.new_nodes:
@@ -42,13 +43,13 @@ class Predictor:
             folder = new_folder(self.party.run_folder, PREDICTIONS)
             logs.configure(self.party.name, file=folder / "log.jsonl", as_json=False)
             log = MessageLog(folder / "messages.jsonl")
-            found = self._ask(model, log)
+            found = self._ask(model, log, None if ids is None else set(ids.to_pylist()))
             seal(log, self.party)
         finally:
             model.close()
         return None if found is None else found.table(ids)
 
-    def _ask(self, model: TrainedParty, log: MessageLog) -> Predictions | None:
+    def _ask(self, model: TrainedParty, log: MessageLog, ids: Collection[str] | None) -> Predictions | None:
         """Reveals: what `TrainedParty.ask` does."""
         trained = model.load()  # before anything is sent: what cannot be read is refused at home
         endpoint = model.endpoint("predict --new-nodes" if self.new_nodes else "predict")
@@ -56,7 +57,7 @@ class Predictor:
         session.resize([])  # a pass makes room when it knows for how many nodes
         with session.met(wait_s=self.file.patience.start_s) as start, disk_patience(self.file):
             model.refuse_other(start)
-            return model.ask(session, trained, run=start.start, new_nodes=self.new_nodes)
+            return model.ask(session, trained, run=start.start, new_nodes=self.new_nodes, ids=ids)
 
 
 def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:

@@ -1,9 +1,9 @@
 """What a holder keeps by id of nodes that came after training, so that nothing is released or opened a second time.
 
 In its own run folder, of one trained model, over passes and restarts. `Released`: noised rows, which are sent again as
-they were. Written after a pass: a kill before that draws, and pays, once more; over, never under. `Opened`: rows of a
-sealed model whose prediction was opened to the label holder, and at the label holder what was opened. What training
-released or opened is in the state that it left.
+they were. Written after a pass: a kill before that draws, and pays, once more; over, never under. `OpenedById`: rows
+of a sealed model whose prediction was opened to the label holder, and at the label holder what was opened. What
+training released or opened is in the state that it left.
 """
 
 import json
@@ -68,7 +68,7 @@ class Released(RowsById):
     hint = "restore the file; removing it draws, and charges, once more"
 
 
-class Opened(RowsById):
+class OpenedById(RowsById):
     """Rows of a sealed model: classes [1] or scores [C] at the label holder, nothing [0] at the others."""
 
     kept, tensor, what = "opened.safetensors", "values", "the list of opened rows"

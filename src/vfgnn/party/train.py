@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.logs import Event
 from vfgnn.message_log import MessageLog
 from vfgnn.party import aligning, programs
+from vfgnn.party.accounts import Accounts
 from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
@@ -40,6 +41,7 @@ from vfgnn.transport.wire import Start
 if TYPE_CHECKING:
     from vfgnn.privacy.copies import MessageCopies
     from vfgnn.privacy.ledger import Ledger
+    from vfgnn.privacy.openings import Account
     from vfgnn.privacy.own_mechanism import OwnRows
     from vfgnn.privacy.statement import Statement
 
@@ -61,7 +63,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
 @contextmanager
 def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: bool) -> Iterator["OwnRun"]:
     """A party's own folder, log, checkpoints and ledger, and at the end its records."""
-    held = hold(party.run_folder, party.name)
+    held, opened = hold(party.run_folder, party.name), ExitStack()
     try:
         agreement = file.agreement
         torch.set_num_threads(party.threads or torch.get_num_threads())
@@ -78,7 +80,10 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             scheduled=programs.checkpoint_steps(agreement, file.checkpoint_every),
         )
         ledger = None if party.data is None or agreement.settings.privacy.off else _open_ledger(party)
-        run = OwnRun(file, party, data, folder, kept, MessageLog(folder.messages), ledger, programs.end_step(agreement))
+        accounts = opened.enter_context(closing(Accounts.of(file, party)))
+        run = OwnRun(
+            file, party, data, folder, kept, MessageLog(folder.messages), ledger, accounts, programs.end_step(agreement)
+        )
         try:
             yield run
         except BaseException as error:
@@ -92,6 +97,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         with disk_patience(file):
             run.write_down()
     finally:
+        opened.close()
         os.close(held)
 
 
@@ -115,6 +121,7 @@ class OwnRun:
     kept: Checkpoints
     log: MessageLog
     ledger: "Ledger | None"
+    accounts: Accounts
     end: int  # the number of the final state
     nodes: int | None = None  # where they are found out at the start
     traffic: Traffic = field(default_factory=Traffic)
@@ -218,7 +225,7 @@ class OwnRun:
         agreement = self.file.agreement_over(self.nodes)
         if self.ledger is not None and agreement.settings.privacy.noises_rows:
             self._copies = _open_copies(self.folder.noised, start.run)
-        role = self._make(agreement, session, start.start)
+        role = self._make(agreement, session, start.start, self.accounts.account(run=start.run, start=start.start))
         if resumes:
             role.load(role.state_type.from_tensors(self.kept.load(start.step)))
         elif self.ledger is not None:  # before anything that is noised leaves: what the run may come to
@@ -242,8 +249,9 @@ class OwnRun:
         self.log = MessageLog(self.folder.messages)
         return self.log
 
-    def _make(self, agreement: Agreement, session: Session, run: str) -> AnyRole:
-        more = {"ledger": self.ledger, "copies": self._copies, "on_epoch": self.folder.add_metrics}
+    def _make(self, agreement: Agreement, session: Session, run: str, account: "Account | None" = None) -> AnyRole:
+        metrics = self.folder.add_metrics
+        more = {"ledger": self.ledger, "copies": self._copies, "account": account, "on_epoch": metrics}
         own = contribution_of(self.party, agreement, self.data, run=run, **more)
         return make_role(agreement, session.channel, own)
 

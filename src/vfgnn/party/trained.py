@@ -4,11 +4,15 @@ Each party loads the state that its run ended with. The holders publish the rows
 ones were asked for; z_L goes to the label holder. Rows that were noised are sent again as they were
 (split/holder.py). Under `vfgnn predict` a pass comes once, under `vfgnn serve` whenever the label holder asks.
 
+Of a sealed model the label holder has every prediction that training opened: nothing is sent for those.
+
 New nodes: ids that came after training are aligned with the others' and predicted with the same weights. Holders append
-them to their tables; what was there stays where it was (split/new_nodes.py).
+them to their tables; what was there stays where it was (split/new_nodes.py). Of a sealed model those that are asked for
+are opened, each once: the label holder keeps what it learns, and every other holder that it was opened (released.py).
 """
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,14 +26,16 @@ from vfgnn.checkpoint import Checkpoints, RoleState, copied
 from vfgnn.errors import CheckpointRefused, ConfigError, ProtocolError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning
+from vfgnn.party.accounts import Accounts
 from vfgnn.party.folder import RunState, hold, read_about
 from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.party.programs import end_step, of_alignment, of_pass, prediction
-from vfgnn.party.released import Released
+from vfgnn.party.released import OpenedById, Released
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
 from vfgnn.party.session import Session
 from vfgnn.privacy.ledger import Ledger
 from vfgnn.program import carry_out
+from vfgnn.sealed.state import SealedState
 from vfgnn.split.new_nodes import (
     in_trained_order,
     places_of,
@@ -54,6 +60,7 @@ class Predictions:
     classes: tuple[str, ...]
     probability: torch.Tensor  # float64 [common, classes]; 0 and 1 where nothing but classes is known
     classes_only: bool = False  # sealed: what was opened has no probabilities
+    unasked: frozenset[str] = frozenset()  # sealed: common ids that nobody has asked for yet, so nothing was opened
 
     def __repr__(self) -> str:
         return f"Predictions(nodes={len(self.common)}, classes={len(self.classes)})"
@@ -83,6 +90,7 @@ class TrainedParty:
         agreement, folder = file.agreement, party.run_folder / "checkpoints"
         self._end = end_step(agreement)
         self._ledger: Ledger | None = None
+        self._accounts: Accounts | None = None
         self._held = hold(party.run_folder, party.name)  # first: a run that writes its checkpoints is left alone
         try:
             self._kept = Checkpoints(folder, party=party.name, federation=agreement.digest, scheduled=[self._end])
@@ -90,6 +98,8 @@ class TrainedParty:
             self._state = self._kept.load(self._end)
             noised = party.data is not None and not agreement.settings.privacy.off
             self._released = Released(party.run_folder, self._kept.run)
+            self._opened = OpenedById(party.run_folder, self._kept.run)
+            self._accounts = Accounts.of(file, party)
             self._ledger = Ledger(party.privacy_ledger, trained=True) if noised else None
         except BaseException:
             self.close()
@@ -115,11 +125,15 @@ class TrainedParty:
         """This party's data as it is today, over the nodes of training."""
         return Nodes.load(self.file, self.party, self._kept)
 
-    def ask(self, session: Session, trained: "Nodes", *, run: str, new_nodes: bool) -> Predictions | None:
+    def ask(
+        self, session: Session, trained: "Nodes", *, run: str, new_nodes: bool, ids: Collection[str] | None = None
+    ) -> Predictions | None:
         """One pass; `run` names it, and every mask and every line of the ledger with it.
 
+        `ids`: sealed, at the label holder: the new ones that it asks for; None: all of them.
         Reveals: rows of all nodes to the server, z_L of all nodes to the label holder; with `new_nodes` also what
-        aligning reveals, and h0 of all nodes to the holders with edges.
+        aligning reveals, and h0 of all nodes to the holders with edges. Sealed: nothing; with `new_nodes` also what
+        aligning reveals, which nodes are asked for to the holders, and their classes to the label holder.
         """
         channel, now = session.channel, trained
         if new_nodes:
@@ -129,21 +143,39 @@ class TrainedParty:
             now = trained.aligned_anew(self.file, channel)
         session.resize(of_pass(self.file, now.nodes, self.party.name, new_nodes=new_nodes))
         agreement = self.file.agreement_over(now.nodes)
-        own = contribution_of(self.party, agreement, now.data, run=run, ledger=self._ledger)
+        own = contribution_of(self.party, agreement, now.data, run=run, **self._more(now, run, ids))
         made = make_role(agreement, channel, own)
         try:
             made.load(self._state_over(made, now, trained) if new_nodes else self._state_of(made))
             carry_out(prediction(agreement, self.party.name, new_nodes=new_nodes), made)
         finally:
             made.close()
-            if self._ledger is not None and new_nodes:
+            if new_nodes and (self._ledger is not None or agreement.sealed):
                 self._keep_released(made, now, trained)
         result = made.result  # the label holder's
         return None if result is None or result.logits is None else self._predictions(result.logits, now)
 
+    def _more(self, now: "Nodes", run: str, ids: Collection[str] | None) -> dict[str, object]:
+        """What a holder's role has beyond its data: what it counts in, and what is asked for."""
+        if self._accounts is None or now.data.holding is None:
+            return {}
+        known = now.ids
+
+        def mark(rows: torch.Tensor) -> None:
+            self._opened.add([known[row] for row in rows.tolist()], torch.empty((len(rows), 0), dtype=torch.int64))
+
+        account = self._accounts.account(run=self._kept.run or "", start=run, mark=mark)
+        rows = None if ids is None else [row for row, one in enumerate(known) if one in ids]
+        wanted = None if rows is None else torch.tensor(rows, dtype=torch.int64)
+        return {"ledger": self._ledger, "account": account, "wanted": wanted}
+
     def _keep_released(self, made: AnyRole, now: "Nodes", trained: "Nodes") -> None:
-        """So that another pass sends the same noise of new nodes again, and pays nothing."""
+        """So that another pass sends the same noise of new nodes again, and pays nothing; and opens nothing again."""
         state, ids, known = made.state(), now.ids, set(trained.ids)
+        opened = state.opened if isinstance(state, SealedState) else None
+        if opened is not None and ids:
+            later = torch.tensor([ids[row] not in known for row in opened.rows.tolist()])
+            self._opened.add([ids[row] for row in opened.rows[later].tolist()], opened.values[later])
         released = state.released if isinstance(state, SplitState) else None
         if released is not None and ids:
             new = [(place, ids[row]) for place, row in enumerate(released.rows.tolist()) if ids[row] not in known]
@@ -160,6 +192,8 @@ class TrainedParty:
             places = places_of(trained.rows, now.rows)
             refuse_gone(made.agreement, places)
         state = self._state_of(made).over(places, made.agreement)
+        if isinstance(state, SealedState):
+            return state.with_copies(self._opened.of(now.ids))
         return state.with_releases(self._released.of(now.ids)) if isinstance(state, SplitState) else state
 
     def _predictions(self, logits: torch.Tensor, now: "Nodes") -> Predictions:
@@ -172,11 +206,16 @@ class TrainedParty:
             return Predictions(ids, ids, tuple(str(c) for c in range(logits.shape[1])), probability, only)
         own = tables.nodes.ids
         common = own.take(pa.array(now.rows.numpy()))
-        return Predictions(common, own, tuple(tables.labels.classes), probability, only)
+        known = ~probability.isnan().any(dim=1)
+        told, unasked = (common.filter(pa.array(mask.numpy())) for mask in (known, ~known))
+        classes = tuple(tables.labels.classes)
+        return Predictions(told, own, classes, probability[known], only, frozenset(unasked.to_pylist()))
 
     def close(self) -> None:
         """Nothing more will be asked, or charged."""
         os.close(self._held)
+        if self._accounts is not None:
+            self._accounts.close()
         if self._ledger is not None:
             self._ledger.close()
 

@@ -1,7 +1,7 @@
 """What a holder has spent: every noised release, on disk before the message leaves, over all runs on the same data.
 
 A line of the ledger is a frozen `Release`: what was released, of which rows, with how much noise. Lines are chained
-(chain.py), and the number of lines is also kept in a second file, so that an edited or rolled back ledger is refused.
+(counted_chain.py), so an edited or rolled back ledger is refused.
 A kill between the line and the message counts a release that never happened: over, never under.
 
 Totals are exact. Gaussian releases of one class of rows add up in closed form (1/m^2 adds); anything else goes through
@@ -9,21 +9,15 @@ dp-accounting. Units are kept apart: a row of a message, an edge, a label.
 """
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from vfgnn.chain import Chain, read
+from vfgnn.counted_chain import CountedChain, read_entries
 from vfgnn.errors import BudgetSpent, LedgerRefused
-from vfgnn.locks import lock
 from vfgnn.privacy.calibration import Adjacency, epsilon_of
-from vfgnn.records import write_json
-from vfgnn.writing import make_folder, remove_unfinished
 
 WHAT = "privacy ledger"
 Unit = Literal["row", "edge", "label"]
@@ -77,43 +71,26 @@ class Ledger:
     def __init__(self, path: Path | None = None, *, trained: bool = False) -> None:
         self.path, self.trained = path, trained
         self.releases: list[Release] = []
-        self._chain: Chain | None = None
-        self._lock: int | None = None
+        self._chain: CountedChain | None = None
         if path is None:
             return
-        make_folder(path.parent, narrow=False)
-        # Two that count for themselves would each spend the whole budget.
-        refusal = LedgerRefused(
-            "the privacy ledger is in use by another process",
-            where=str(path),
-            hint="wait for the other run on this data to end",
-        )
-        self._lock = lock(path.with_name(f"{path.name}.lock"), refusal)
+        chain = CountedChain(path, WHAT, LedgerRefused, lost="what was released cannot be taken back")
         try:
-            remove_unfinished(path.parent, self._count_path.name)
-            self._chain = Chain(path, WHAT, LedgerRefused, durable=True)
             self.releases = read_releases(path) if path.is_file() else []
-            self.refuse_fewer(self._known_lines())
         except BaseException:
-            self.close()
+            chain.close()
             raise
+        self._chain = chain
 
     def refuse_fewer(self, known: int) -> None:
         """Refuse a ledger that has lost lines since somebody wrote down how many there were."""
-        if self.path is not None and self.count < known:
-            raise LedgerRefused(
-                "a privacy ledger that was rolled back",
-                expected=f"at least {known} entries, as were written before",
-                got=f"{self.count}",
-                where=str(self.path),
-                hint="restore the newest copy: what was released cannot be taken back",
-            )
+        if self._chain is not None:
+            self._chain.refuse_fewer(known)
 
     def charge(self, release: Release) -> None:
         """Write down a release; when this returns, it is on the disk, and the message may leave."""
         if self._chain is not None:
             self._chain.append(asdict(release))
-            write_json(self._count_path, {"entries": self._chain.count})
         self.releases.append(release)
 
     def knows(self, copy_id: str) -> bool:
@@ -129,37 +106,13 @@ class Ledger:
         """Nothing more will be written."""
         if self._chain is not None:
             self._chain.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-    @property
-    def _count_path(self) -> Path:
-        path = self.path or Path()
-        return path.with_name(f"{path.name}.count")
-
-    def _known_lines(self) -> int:
-        if not self._count_path.is_file():
-            return 0
-        try:
-            return msgspec.json.decode(self._count_path.read_bytes(), type=dict[str, int])["entries"]
-        except (msgspec.DecodeError, ValueError, KeyError, OSError, RecursionError):
-            raise LedgerRefused("the ledger's count was altered", where=str(self._count_path)) from None
 
 
 def read_releases(path: Path) -> list[Release]:
     """The releases of a ledger, each checked against the one before."""
-    kept = []
-    for fields in read(path, WHAT, LedgerRefused):
-        content = {key: value for key, value in fields.items() if key not in ("number", "hash")}
-        unknown = content.keys() - Release.__dataclass_fields__.keys()  # of a newer program: it may cost something
-        try:
-            release = msgspec.convert(content, Release)
-        except msgspec.ValidationError:
-            raise LedgerRefused("a privacy ledger that cannot be read", where=str(path)) from None
-        if unknown or not release.possible:
-            raise LedgerRefused("a privacy ledger that cannot be read", where=str(path))
-        kept.append(release)
+    kept = list(read_entries(path, WHAT, LedgerRefused, Release))
+    if not all(release.possible for release in kept):
+        raise LedgerRefused("a privacy ledger that cannot be read", where=str(path))
     return kept
 
 

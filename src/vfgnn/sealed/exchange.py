@@ -58,4 +58,4 @@ def exchange(agreement: Agreement, channel: Channel, own: HolderContribution, ma
     graphs.exchange()
     correct = supply.next_correction if me == names[-1] else None
     material = DealtMaterial(seed, run=own.run, holder=me, next_correction=correct)
-    return Means(supply, material, graphs, products, ZeroSharing(me, names, pair_seeds))
+    return Means(supply, material, graphs, products, ZeroSharing(me, names, pair_seeds), own.account)

@@ -12,6 +12,7 @@ import torch
 from vfgnn import logs
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
+from vfgnn.errors import PolicyRefused
 from vfgnn.model.contribution import HolderContribution
 from vfgnn.mpc.fixed_point import FixedPoint
 from vfgnn.mpc.slots import check_edges
@@ -22,6 +23,7 @@ from vfgnn.sealed.joint_computation import JointComputation, Means
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
 from vfgnn.sealed.prediction import SealedPrediction, TrainedInputs
 from vfgnn.sealed.program import ASKED_ROWS, ROW_ROLES, SealedMoment, largest
+from vfgnn.sealed.record import Opened, asked_of, opened_by
 from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.sealed.state import OpenedRows, SealedState
 from vfgnn.sealed.supply import HolderOffline
@@ -72,6 +74,7 @@ class SealedHolder:
         train, val = self.rows
         self._moment = SealedMoment(len(train), len(val))
         sizes = SealedSizes(self.agreement, len(train), len(val))
+        self._expect(opened_by(sizes))
         own_part = HolderInputs(self._degrees, self._columns_long(sizes), train, val, self.leader)
         self._work = SealedTraining(self._begin(), sizes, own_part)
 
@@ -85,7 +88,22 @@ class SealedHolder:
     def ask(self, moment: SealedMoment) -> None:
         """With a trained model: hear which rows are asked for."""
         self._learn_asked()
-        self._moment = SealedMoment(self._left.train_rows, 0, asked=len(self._asked))
+        asked, left = len(self._asked), self._left
+        if left.opened is not None and (again := left.opened.among(self._asked.numbers)):
+            raise PolicyRefused(
+                f"{self.channel.party} refuses to open {again} row(s) of this model a second time",
+                expected="rows that have not been opened: the label holder keeps what was",
+                where="ask",
+            )
+        self._moment = SealedMoment(left.train_rows, 0, asked=asked)
+        if asked:
+            self._expect(asked_of(SealedSizes(self.agreement, left.train_rows, 0), asked))
+
+    def _expect(self, opened: Opened) -> None:
+        """Refuse what is beyond this holder's limits, before anything is computed for it."""
+        account = self._own.account
+        if account is not None:
+            account.expect(opened.opening(account), self._asked.numbers)
 
     def set_up_anew(self, moment: SealedMoment) -> None:
         """As in training, if anything is asked for. Reveals: nothing."""

@@ -24,6 +24,7 @@ from vfgnn.mpc.shared import Arithmetic, Shape
 from vfgnn.mpc.sharing import ZeroSharing, reveal
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.mpc.truncation import truncate
+from vfgnn.privacy.openings import Account
 from vfgnn.sealed.computation import Blocks
 from vfgnn.sealed.program import COLUMNS_KINDS, NODES_KINDS, names_of
 from vfgnn.sealed.rehearsal import factor_label
@@ -39,6 +40,7 @@ class Means:
     graphs: PrivateGraphs
     products: PrivateProducts
     zeros: ZeroSharing
+    account: Account | None = None  # of what is opened; None: nobody counts
 
 
 class JointComputation:
@@ -116,7 +118,7 @@ class JointComputation:
 
     def tell(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the secret to the label holder."""
-        self._told += 1
+        self._charge()
         hidden = self._means.zeros.hide(share, self._told)
         leader = self._agreement.label_holder
         found = reveal(self._channel, hidden, holders=self._agreement.holder_names, to=(leader,), name=kind)
@@ -124,6 +126,12 @@ class JointComputation:
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the class of each row to the label holder."""
-        self._told += 1
+        self._charge()
         opening = ClassOpening(self._agreement.holder_names, self._agreement.label_holder, kind)
         return opening.open(self._channel, bits, self._means.zeros, counter=self._told)
+
+    def _charge(self) -> None:
+        """Count what is told, and have it on the disk before any of it leaves."""
+        self._told += 1
+        if self._means.account is not None:
+            self._means.account.charge()

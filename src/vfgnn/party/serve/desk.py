@@ -54,7 +54,7 @@ class Answers:
         self.at, self._began = datetime.now(UTC), time.monotonic()
         self._places = {one: place for place, one in enumerate(found.common.to_pylist())}
         self._own = set(found.own.to_pylist())
-        self._classes = found.classes
+        self._classes, self.unasked = found.classes, found.unasked  # unasked: a pass would open them
         self._likeliest = found.likeliest.to_pylist()
         self._probability = None if found.classes_only else found.probability.numpy()
 

@@ -3,6 +3,7 @@
 Sees, and lets leave, what it does in a prediction; and lets everyone see when it asks for one. That happens at the
 start, whenever the parties have met again, when somebody asks for an id that is in its own table and was not common
 before, and when answers have become older than they may be. Ids that its own table does not have never lead to a pass.
+Of a sealed model a pass opens those ids alone that wait for it.
 """
 
 import time
@@ -79,7 +80,7 @@ class ServingLabelHolder(ServingParty):
         if new_nodes:
             self._looked = Looked(wanted.stamp, began, going_on=True)
         self._call(session.channel, new_nodes=new_nodes)
-        found = self.model.ask(session, wanted.trained, run=run, new_nodes=new_nodes)
+        found = self.model.ask(session, wanted.trained, run=run, new_nodes=new_nodes, ids=ids)
         if found is not None:
             self._extended, self._due = new_nodes, False
             self.desk.answer(Answers(found), ids, seconds=time.monotonic() - began)
@@ -114,7 +115,8 @@ class ServingLabelHolder(ServingParty):
             ids, known = self.desk.waiting(POLL_S), self.desk.known
             if self._due or known is None or network.away or not ids:
                 continue
-            new = self._any_new(known.missing(ids))
+            missing = known.missing(ids)
+            new = bool(missing & known.unasked) or self._any_new(missing)
             if new or not self.desk.fresh:
                 return ids, new or self._extended
             self.desk.answer(known, ids)  # there is no more to be known
