@@ -8,9 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from tests.network import Party, endpoint, new_certificate, proxied, rewrite, small
+from tests.tables import sealed_federation_of_tables
 from vfgnn.errors import ExitCode
 from vfgnn.files import Patience, load_party
-from vfgnn.party.doctor import Finding, examine, exit_code
+from vfgnn.party.doctor import examine
+from vfgnn.party.finding import Finding, exit_code
 from vfgnn.transport.endpoint import Endpoint
 
 
@@ -306,3 +308,42 @@ def http_proxy():
 def test_a_proxy_in_between_is_not_noticed(local):
     with proxied(local, "A") as (through, _), waiting(through, "A"):
         assert look(through)["A"].state == "ok"
+
+
+# sealed
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    return sealed_federation_of_tables(tmp_path / "federation", flags=["--max-ids", 1000])
+
+
+def test_sealed_has_no_server_and_says_what_it_opens(sealed):
+    findings = look(sealed, "shop")
+    assert {about for about, finding in findings.items() if finding.at_peer} == {"dealer", "bank"}
+    assert {finding.state for finding in findings.values() if not finding.at_peer} == {"ok"}
+    said = findings["what is opened"].found
+    assert "to bank alone: classes" in said and "18 inner products" in said and "4 ridges" in said
+    (shop,) = [holder for holder in sealed.file.holders if holder.name == "shop"]
+    assert f"at most {shop.entry_bound} are declared" in findings["edges"].found
+    assert "edges" not in look(sealed, "dealer")
+
+
+def test_sealed_by_psi_needs_no_server(sealed):
+    party = sealed.folder / "server"
+    party.mkdir()
+    lines = sealed.party_toml("bank").read_text().partition("[data]")[0].replace("bank", "server")
+    (party / "party.toml").write_text(lines)
+    fault(look(sealed, "server"), "party file", "server is not in the federation file", "not needed")
+
+
+def test_sealed_tables_beyond_what_is_declared(sealed):
+    less = rewrite(sealed, shop={"entry_bound": 10})
+    fault(look(less, "shop"), "data", "more directed entries than the holder has declared", "--entry-bound")
+
+
+def test_sealed_edges_that_are_left_out(sealed):
+    """Degrees in 4 bits leave each of two holders 7 edges of a node."""
+    own = {**sealed.file.document["settings"]["sealed"], "degree_bits": 4}
+    finding = look(rewrite(sealed, settings={"sealed": own}), "shop")["edges"]
+    assert finding.state == "note" and "a node counts 7 edges" in finding.found and "degree_bits" in finding.to_do

@@ -12,7 +12,8 @@ from vfgnn.errors import CheckpointRefused, ConfigError, DataError
 from vfgnn.files import load_party
 from vfgnn.party import aligning
 from vfgnn.party.own_data import load_data, read_tables
-from vfgnn.party.sealed_tables import counted_entries, mapped
+from vfgnn.party.sealed_data import counted_entries
+from vfgnn.party.sealed_tables import mapped
 from vfgnn.tensor_file import read_tensors, write_tensors
 
 
@@ -104,7 +105,7 @@ def test_maps_survive_the_disk(local, tmp_path):
 
 
 def test_a_bound_below_the_number_of_entries_is_refused_at_home(local):
-    found = counted_entries(own(local).tables)
+    found = counted_entries(own(local).everything)
     assert own(rewrite(local, shop={"entry_bound": found}))
     with pytest.raises(DataError) as error:
         own(rewrite(local, shop={"entry_bound": found - 1}))
@@ -119,7 +120,7 @@ def test_edges_beyond_the_quota_do_not_count(local):
     write(table_of(local, "edges")[0], ["source", "target"], [[first, other] for other in others[:40]])
     sealed = {**local.file.document["settings"]["sealed"], "degree_bits": 5, "own_degree": False}
     few = rewrite(local, shop={"entry_bound": 30, "features": columns}, settings={"sealed": sealed})
-    assert counted_entries(own(few).tables) == 80
+    assert counted_entries(own(few).everything) == 80
 
 
 def test_columns_declared_whole_and_values_beyond_the_bound(local):

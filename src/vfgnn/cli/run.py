@@ -99,7 +99,8 @@ def doctor(
     """
     from rich.console import Console
 
-    from vfgnn.party.doctor import examine, exit_code
+    from vfgnn.party.doctor import examine
+    from vfgnn.party.finding import exit_code
     from vfgnn.report.console import show_findings
 
     findings = examine(federation, party, wait_s=wait)

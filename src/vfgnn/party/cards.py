@@ -66,6 +66,7 @@ def make_card(party: PartyFile, address: str | None, chosen: Sealed, entry_bound
         return MadeCard(Card.model_validate(common))
     from vfgnn.party import sealed_tables
     from vfgnn.party.own_data import columns_of, read_tables
+    from vfgnn.party.sealed_data import is_whole
 
     found, columns = read_tables(party), columns_of(party)
     shape = {
@@ -81,7 +82,7 @@ def make_card(party: PartyFile, address: str | None, chosen: Sealed, entry_bound
     sealed = {
         **chosen.model_dump(include={"columns", "bins", "own_degree", "scaled"}),
         "features": int(mapped.nodes.x.shape[1]),
-        "integer": sealed_tables.is_whole(mapped),
+        "integer": is_whole(mapped.whole),
         "entry_bound": sealed_tables.declared_bound(mapped, entry_bound),
     }
     return MadeCard(Card.model_validate({**common, **shape, "sealed": sealed}))

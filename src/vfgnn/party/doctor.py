@@ -7,17 +7,19 @@ doctors of other parties too. Peers learn what every hello tells: the public fil
 import asyncio
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from websockets.asyncio.connection import Connection
 
-from vfgnn.errors import ConfigError, ExitCode, NotThere, PeerRefused, VfgnnError
+from vfgnn.agreement import SERVER
+from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
+from vfgnn.party.finding import Finding, as_finding
 from vfgnn.party.own_data import load_data
 from vfgnn.party.programs import of_run
+from vfgnn.party.sealed_findings import sealed_findings
 from vfgnn.party.session import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint
@@ -29,36 +31,6 @@ SOON_DAYS = 14
 MakeEndpoint = Callable[[FederationFile, PartyFile], Endpoint]
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at."""
-
-    about: str
-    state: Literal["ok", "note", "fault"]
-    found: str
-    to_do: str = ""
-    at_peer: bool = False  # not at home
-
-    @property
-    def bad(self) -> bool:
-        """Whether a run would fail."""
-        return self.state == "fault"
-
-
-def exit_code(findings: Sequence[Finding]) -> int:
-    """Of the command: 0 if a run would not fail. Faults at home count first, because they are mended first."""
-    faults = [finding for finding in findings if finding.bad]
-    if not faults:
-        return 0
-    return ExitCode.PEER if all(fault.at_peer for fault in faults) else ExitCode.BAD_INPUT
-
-
-def _fault(about: str, error: VfgnnError) -> Finding:
-    found = error.what + "".join(f"; {word} {text}" for word, text in (("got", error.got), ("at", error.where)) if text)
-    wanted = f"expected {error.expected}" if error.expected else "see the message"
-    return Finding(about, "fault", found, error.hint or wanted)
-
-
 def examine(
     federation: Path, party: Path, *, wait_s: float = 0, make_endpoint: MakeEndpoint = Endpoint
 ) -> list[Finding]:
@@ -66,22 +38,29 @@ def examine(
     findings: list[Finding] = []
     try:
         file = load_federation(federation)
-        findings.append(Finding("federation file", "ok", f"{len(file.parties)} parties, digest {file.digest[:16]}"))
+        findings.append(Finding("federation file", "ok", f"{', '.join(file.parties)}; digest {file.digest[:16]}"))
     except VfgnnError as error:
-        return [_fault("federation file", error)]
+        return [as_finding("federation file", error)]
     try:
         own = load_party(party)
         if own.name not in file.parties:
             expected = ", ".join(file.parties)
-            raise ConfigError(f"{own.name} is not in the federation file", expected=f"name = one of {expected}")
+            needless = own.name == SERVER and file.agreement.sealed
+            raise ConfigError(
+                f"{own.name} is not in the federation file",
+                expected=f"name = one of {expected}",
+                hint="sealed, a server is there only to align ids by tokens; this one is not needed"
+                if needless
+                else None,
+            )
         findings.append(Finding("party file", "ok", f"this is {own.name}"))
     except VfgnnError as error:
-        return [*findings, _fault("party file", error)]
+        return [*findings, as_finding("party file", error)]
     findings += _home(file, own)
     try:
         endpoint = make_endpoint(file, own)
     except VfgnnError as error:
-        return [*findings, _fault("key and certificate", error)]
+        return [*findings, as_finding("key and certificate", error)]
     findings += asyncio.run(_peers(endpoint, wait_s))
     return findings
 
@@ -101,7 +80,7 @@ def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
     try:
         yield _own_certificate(file, own)
     except VfgnnError as error:
-        yield _fault("certificate", error)
+        yield as_finding("certificate", error)
     for name, peer in file.parties.items():
         if name != own.name and peer.certificate is not None:
             yield from _listed_certificate(name, peer.certificate)
@@ -115,8 +94,10 @@ def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
         elif data.holding is None:
             found = "none, as it should be"
         yield Finding("data", "ok", found)
+        if file.agreement.sealed:
+            yield from sealed_findings(file, own, data)
     except VfgnnError as error:
-        yield _fault("data", error)
+        yield as_finding("data", error)
 
 
 def _own_certificate(file: FederationFile, own: PartyFile) -> Finding:
@@ -151,14 +132,14 @@ def _revocations(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
             what = "none, so a stolen key of a party stays trusted until its certificate ends"
             yield Finding(about, "note", what, "set revocation_list in party.toml to the list of the CA")
     except VfgnnError as error:
-        yield _fault(about, error)
+        yield as_finding(about, error)
 
 
 def _listed_certificate(name: str, pem: str) -> Iterator[Finding]:
     try:
         listed = certificates.parse(pem, f"the certificate of {name} in the federation file")
     except VfgnnError as error:
-        yield _fault(f"certificate of {name}", error)
+        yield as_finding(f"certificate of {name}", error)
         return
     fault, made_out = certificates.fault_of_dates(listed), certificates.name_of(listed)
     about = f"certificate of {name}"
@@ -192,7 +173,7 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
         where = f"listening for {file.parties[me].address}" if sock else "none: this party only dials"
         findings.append(Finding("port", "ok", where))
     except ConfigError as error:
-        findings.append(_fault("port", error))
+        findings.append(as_finding("port", error))
     deadline = time.monotonic() + wait_s
     peers = list(capacities(me, of_run(file, me)))
     heard = await asyncio.gather(*(_peer(endpoint, peer, called, deadline) for peer in peers))
@@ -239,7 +220,7 @@ async def _call(endpoint: Endpoint, peer: str) -> Finding | None:
     except NotThere:
         return None
     except PeerRefused as error:
-        return _fault(peer, error)
+        return as_finding(peer, error)
 
 
 def _compare(endpoint: Endpoint, peer: str, hello: Hello, delay_s: float) -> Finding:

@@ -51,6 +51,14 @@ class OwnTables:
         holding = holding_of(self.nodes, self.edges, rows, local_neighbours=local_neighbours)
         return OwnData(holding, None if self.labels is None else self._labels(rows, trained), self)
 
+    @property
+    def whole(self) -> "Holding":
+        """Over all rows of the node table, common or not."""
+        from vfgnn.data.holdings import Holding
+
+        edges, none = self.edges, torch.empty(2, 0, dtype=torch.int64)
+        return Holding(self.nodes.x, none if edges is None else torch.stack([edges.source, edges.target]))
+
     def _labels(self, rows: torch.Tensor, trained: bool) -> "Labels":
         from vfgnn.data.holdings import Labels
 
@@ -86,6 +94,11 @@ class OwnData:
     labels: "Labels | None" = None
     tables: OwnTables | None = None
 
+    @property
+    def everything(self) -> "Holding | None":
+        """All rows that there are: of tables also those that are not common."""
+        return self.holding if self.tables is None else self.tables.whole
+
 
 def load_data(file: FederationFile, party: PartyFile, *, fitted: Fitted | None = None) -> OwnData:
     """A holder's own files, held against what the federation file declares of it.
@@ -110,7 +123,12 @@ def load_data(file: FederationFile, party: PartyFile, *, fitted: Fitted | None =
             "tables: nodes = ..." if data.nodes is None else "holding = ..., or an [alignment] in the federation file"
         )
         raise ConfigError("data of another kind than the federation file expects", expected=wanted, where="party.toml")
-    return _load_tables(agreement, party, fitted) if data.holding is None else _load_prepared(agreement, party)
+    found = _load_tables(agreement, party, fitted) if data.holding is None else _load_prepared(agreement, party)
+    if agreement.sealed and fitted is None:  # a trained model's nodes are looked at when its role is made
+        from vfgnn.party.sealed_data import refuse_unfit
+
+        refuse_unfit(agreement, party.name, found)
+    return found
 
 
 def _load_prepared(agreement: Agreement, party: PartyFile) -> OwnData:
@@ -192,6 +210,4 @@ def _load_tables(agreement: Agreement, party: PartyFile, fitted: Fitted | None) 
                 got=f"{key} = {here}",
                 hint="`vfgnn init party` counts them anew; the federation file must stay the same at all parties",
             )
-    if agreement.sealed and fitted is None:  # a trained model's common rows are looked at when its role is made
-        sealed_tables.refuse_unfit(agreement, party.name, found)
     return OwnData(tables=found)

@@ -18,7 +18,7 @@ from vfgnn.bench.scale import ScaleBenchmark
 from vfgnn.bench.serve import ServeBenchmark
 from vfgnn.lab.processes import Progress as Parties
 from vfgnn.lab.scenario import SimulationResult
-from vfgnn.party.doctor import Finding
+from vfgnn.party.finding import Finding
 from vfgnn.plan.plan import Plan
 from vfgnn.privacy.planning import Budget
 from vfgnn.privacy.statement import Statement
