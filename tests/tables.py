@@ -51,20 +51,31 @@ def write_tables(folder, holders=("bank", "shop"), *, count=60, seed=0):
 def federation_of_tables(
     folder, holders=("bank", "shop"), *, mode="individual", dealer=False, flags=(), settings=(), **tables
 ):
-    """Keys, cards and files of every party, on loopback."""
+    """Keys, cards and files of every party of the paper's protocol, on loopback."""
+    changes = [word for change in ("epochs=20", "patience=20", *settings) for word in ("--set", change)]
+    middle = ("server", *(["dealer"] if dealer else []))
+    return _federation(folder, holders, middle, ["--protocol", "split", "--mode", mode, *flags, *changes], **tables)
+
+
+def sealed_federation_of_tables(folder, holders=("bank", "shop"), *, flags=(), settings=(), **tables):
+    """The same of the sealed protocol; a server is there for three holders or more, whose ids are aligned by tokens."""
+    middle = ("server", "dealer") if len(holders) > 2 else ("dealer",)
+    changes = [word for change in settings for word in ("--set", change)]
+    return _federation(folder, holders, middle, [*flags, *changes], **tables)
+
+
+def _federation(folder, holders, middle, words, **tables):
     write_tables(folder, holders, **tables)
-    names = ["server", *(["dealer"] if dealer else []), *holders]
+    names = [*middle, *holders]
     for name, port in zip(names, free_ports(len(names)), strict=True):
         home = folder / name
         vfgnn("keys", "new", name, "--folder", home)
-        words = ["init", "party", name, "--folder", home, "--address", f"localhost:{port}"]
+        own = ["init", "party", name, "--folder", home, "--address", f"localhost:{port}"]
         if name in holders:
-            words += ["--nodes", home / "nodes.csv", "--edges", home / "edges.csv"]
+            own += ["--nodes", home / "nodes.csv", "--edges", home / "edges.csv"]
         if name == holders[0]:
-            words += ["--labels", home / "labels.csv"]
-        vfgnn(*words)
+            own += ["--labels", home / "labels.csv"]
+        vfgnn(*own)
     cards = [folder / name / f"{name}.card.toml" for name in names]
-    changes = ["epochs=20", "patience=20", *settings]
-    sets = [word for change in changes for word in ("--set", change)]
-    vfgnn("init", "federation", *cards, "--out", folder / "federation.toml", "--mode", mode, *flags, *sets)
+    vfgnn("init", "federation", *cards, "--out", folder / "federation.toml", *words)
     return LocalFederation(folder, load_federation(folder / "federation.toml"))

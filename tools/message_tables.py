@@ -16,9 +16,10 @@ import torch
 
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.alignment.program import AlignmentPlan, aligning, most_bytes
+from vfgnn.common_programs import calling, leaving
 from vfgnn.messages import Declared, Kind
 from vfgnn.mpc.bits import packed_bytes
-from vfgnn.program import Program, calling, leaving
+from vfgnn.program import Program
 from vfgnn.rows import RowSet
 from vfgnn.sealed.program import SealedMoment
 from vfgnn.sealed.program import training as sealed_training

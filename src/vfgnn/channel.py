@@ -9,7 +9,8 @@ What moves the bytes is a `Transport`: memory or TLS connections, both in `trans
 
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from threading import RLock
 from typing import Protocol
 
 import torch
@@ -32,6 +33,9 @@ class Transport(Protocol):
     def log_key(self, sender: str, receiver: str) -> bytes:
         """For the digests of this link in the message logs of its two ends: the same at both, drawn by the sender."""
 
+    def interrupt(self, error: BaseException) -> None:
+        """Whichever thread waits for a message hears this instead."""
+
 
 class Channel:
     """One party's end of all its links."""
@@ -44,10 +48,37 @@ class Channel:
         self._phase = "before setup"
         self._step: int | None = None
         self._expected: dict[tuple[str, str], deque[Declared]] = {}
+        self._whole, self._noting = self, RLock()  # one log and one count of traffic for all threads of a party
+        self._stopped: BaseException | None = None
+        self.apart = frozenset[str]()  # peers that only a channel beside this one exchanges anything with
 
     def begin(self, start: str) -> None:
         """The parties have met: `start` names what follows, in the message log."""
         self._start = start
+
+    def beside(self, peers: Iterable[str]) -> "Channel":
+        """This party's links with `peers`, for a thread of their own."""
+        made = Channel(self.party, self._transport)
+        made._whole, self.apart = self, frozenset(peers)
+        return made
+
+    def rejoin(self) -> None:
+        """The thread has ended: its links are this party's own again."""
+        self._whole.apart = frozenset()
+
+    def stop(self, error: BaseException) -> None:
+        """Nothing is sent or received from now on; whoever tries hears why."""
+        with self._whole._noting:
+            self._stopped = error
+
+    def interrupt(self, error: BaseException) -> None:
+        """No thread of this party waits for a message any longer."""
+        self._transport.interrupt(error)
+
+    def turn_page(self, log: Callable[[], MessageLog]) -> None:
+        """Go on with the log that `log` opens; nothing is noted before it is there."""
+        with self._noting:
+            self.log = log()
 
     def enter(self, phase: str, messages: Iterable[Declared], *, step: int | None = None) -> None:
         """Begin a phase: what `messages` declares for this party is what may, and must, happen in it."""
@@ -75,7 +106,6 @@ class Channel:
         self._expected[self.party, receiver].popleft()
         self._note(given, payload)
         self._transport.put(given, payload)
-        self.traffic.count(phase=self._phase, sender=self.party, receiver=receiver, size=given.bytes)
 
     def receive(self, sender: str, kind: Kind, *, patient: bool = False) -> torch.Tensor:
         """Wait for the message that the schedule names next on this link; `patient`: it may come in days."""
@@ -87,18 +117,24 @@ class Channel:
         waited = time.perf_counter() - began
         self._compare(declared, given, payload)
         self._expected[sender, self.party].popleft()
-        self._note(given, payload)
-        self.traffic.count(phase=self._phase, sender=sender, receiver=self.party, size=given.bytes, waited_s=waited)
+        self._note(given, payload, waited_s=waited)
         return payload
 
     def count_reveals(self, kind: Kind, values: int) -> None:
         """For the record: so many values are about to be opened from shares, to whomever the program says."""
         self.revealed[kind] += values
 
-    def _note(self, message: Declared, payload: torch.Tensor) -> None:
-        if self.log is not None:
-            key = self._transport.log_key(message.sender, message.receiver)
-            self.log.add(self._start, message, payload, key, phase=self._phase, step=self._step)
+    def _note(self, message: Declared, payload: torch.Tensor, *, waited_s: float = 0.0) -> None:
+        """Before what leaves has left, or what came is used."""
+        whole = self._whole
+        with whole._noting:
+            if self._stopped is not None:
+                raise self._stopped
+            if whole.log is not None:
+                key = self._transport.log_key(message.sender, message.receiver)
+                whole.log.add(whole._start, message, payload, key, phase=self._phase, step=self._step)
+            ends = {"sender": message.sender, "receiver": message.receiver}
+            whole.traffic.count(phase=self._phase, **ends, size=message.bytes, waited_s=waited_s)
 
     def _next(self, sender: str, receiver: str) -> Declared:
         link = self._expected.get((sender, receiver))

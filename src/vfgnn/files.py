@@ -77,6 +77,8 @@ class FederationFile(Public):
         if self.alignment is not None:
             if self.alignment.method == "psi" and len(self.holders) != 2:
                 raise ValueError(f"alignment by psi is for two holders, not {len(self.holders)}: use tokens")
+            if self.alignment.keep_local_neighbours and self.settings.protocol == "sealed":
+                raise ValueError("keep_local_neighbours needs protocol = split: sealed, every row is a common one")
             if self.alignment.keep_local_neighbours and self.settings.initial_embedding != "individual":
                 raise ValueError("keep_local_neighbours needs initial_embedding = individual")
         if SERVER in self.agreement.parties and self.server is None:

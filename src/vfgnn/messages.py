@@ -17,6 +17,9 @@ WORD = torch.int64
 SEED = (torch.uint8, (32,))
 """Type and shape of a seed."""
 
+BYTE = (torch.uint8, (1,))
+"""Of a word that says yes or no."""
+
 
 class Kind(str):
     """What a message carries: its name on the wire and in logs, and what its receiver learns from it."""

@@ -5,27 +5,24 @@ the role's method that carries it out. So a program imports no role, and a serve
 the links and their capacities, the plan, the check of message logs, the kinds that the wire accepts and the table
 in docs/protocol.md are all read from it: a new message is written in the program and in the role, and nowhere else.
 
-Here are also the two programs that every protocol shares: to leave together, and to ask for one more pass.
+Rows may be carried out in a thread of their own, beside those that follow them: what a dealer deals runs ahead of the
+steps that use it. The programs that all protocols share are in common_programs.py.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, product
 from typing import Any, Generic, Protocol, TypeVar
 
-import torch
-
 from vfgnn.agreement import Agreement
+from vfgnn.beside import BesideThread
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import RoleState
 from vfgnn.errors import ProtocolError
 from vfgnn.messages import Declared, Kind, total_bytes
 from vfgnn.records import Result
-
-DONE = Kind("done", "that the sender's final state is on its disk")
-END = Kind("end", "that everybody's final state is, so that the receiver may go")
-PASS = Kind("pass", "that one more pass is wanted, and whether nodes are to be aligned anew; never for whom")
 
 
 class AnyMoment(Protocol):
@@ -60,6 +57,13 @@ class Role(Protocol[M_co]):
     @property
     def known(self) -> M_co:
         """What this party knows of sizes now."""
+
+
+class PartBeside(Role[M_co], Protocol[M_co]):
+    """What a role does in a thread of its own."""
+
+    def fail(self, error: BaseException) -> None:
+        """Whoever waits for what it makes hears that no more will come, and why."""
 
 
 class ResumableRole(Role[M_co], Protocol[M_co]):
@@ -107,13 +111,28 @@ class Repeated(Generic[M]):
 
 
 @dataclass(frozen=True)
+class Beside(Generic[M]):
+    """Rows that a party's `part` goes through in a thread of its own, beside the rows that follow.
+
+    `part`: the name of the role's attribute, a role over links that the rows that follow do not use. A role without it
+    has nothing to do here.
+    """
+
+    part: str
+    rows: tuple[Phase[M] | Repeated[M], ...]
+
+
+Row = Phase[M] | Repeated[M] | Beside[M]
+
+
+@dataclass(frozen=True)
 class Program(Generic[M]):
     """The table, and who follows it."""
 
     name: str
     parties: tuple[str, ...]
     leader: str  # the label holder
-    table: tuple[Phase[M] | Repeated[M], ...]
+    table: tuple[Row[M], ...]
     largest: M  # the most that a party may ever know: every phase on, every size at its bound
     others: tuple[M, ...] = ()  # as large, of steps that have other messages
 
@@ -123,9 +142,21 @@ class Program(Generic[M]):
         return (self.largest, *self.others)
 
     @property
+    def rows(self) -> Iterator[Phase[M] | Repeated[M]]:
+        """All of them, in whichever thread."""
+        return chain.from_iterable(row.rows if isinstance(row, Beside) else (row,) for row in self.table)
+
+    @property
     def groups(self) -> Iterator[tuple[Phase[M], ...]]:
         """Phases whose messages may be under way at the same time."""
-        return ((row,) if isinstance(row, Phase) else row.phases for row in self.table)
+        return ((row,) if isinstance(row, Phase) else row.phases for row in self.rows)
+
+    def walk(self, known: M) -> Iterator[tuple[Phase[M], M]]:
+        """Every phase that comes for these sizes, with its moment; `known` is that of phases outside of steps."""
+        for row in self.rows:
+            moments = [known] if isinstance(row, Phase) else row.moments(known, 0)
+            phases = (row,) if isinstance(row, Phase) else row.phases
+            yield from ((phase, moment) for moment in moments for phase in phases if phase.when(moment))
 
     @property
     def phases(self) -> Iterator[Phase[M]]:
@@ -135,7 +166,7 @@ class Program(Generic[M]):
     @property
     def repeated(self) -> tuple[str, ...]:
         """The names of the phases that make a step."""
-        return tuple(phase.name for row in self.table if isinstance(row, Repeated) for phase in row.phases)
+        return tuple(phase.name for row in self.rows if isinstance(row, Repeated) for phase in row.phases)
 
     def messages(self) -> list[Declared]:
         """Every message that there may be, each at its largest."""
@@ -155,26 +186,40 @@ NOBODY = Watch()
 
 def carry_out(program: Program[M], role: Role[M], *, begin: int = 0, watch: Watch = NOBODY) -> None:
     """Follow the table. `begin`: the step whose state the role has; what comes before the steps is done anew."""
-    for row in program.table:
-        if isinstance(row, Phase):
-            _enter(row, role, role.known)
-            continue
-        for moment in row.moments(role.known, begin):
-            number = moment.number or 0
-            if moment.opens:
-                watch.begins(number)
-            over = False
-            for phase in row.phases:
-                # No helper: the arithmetic of a step should not lie deep in the stack.
-                if not over and phase.when(moment):
-                    role.channel.enter(phase.name, phase.messages(moment), step=moment.number)
-                    method = method_of(role, phase, moment)
-                    over = bool(method(moment)) if method is not None else False
-            if moment.closes or over:
-                watch.done(number)
-            if over:
-                break
-    role.channel.finish()
+    threads: list[BesideThread] = []
+    try:
+        for row in program.table:
+            if isinstance(row, Phase):
+                _enter(row, role, role.known)
+            elif isinstance(row, Repeated):
+                _repeat(row, role, begin, watch)
+            elif (part := getattr(role, row.part, None)) is not None:
+                ahead = partial(carry_out, replace(program, table=row.rows), part, begin=begin)
+                threads.append(BesideThread(ahead, part.channel, part.fail))
+        role.channel.finish()
+        for thread in threads:
+            thread.join()
+    except BaseException as error:
+        for thread in threads:
+            thread.abandon(error)
+        raise
+
+
+def _repeat(row: Repeated[M], role: Role[M], begin: int, watch: Watch) -> None:
+    for moment in row.moments(role.known, begin):
+        number = moment.number or 0
+        if moment.opens:
+            watch.begins(number)
+        over = False
+        for phase in row.phases:
+            if not over and phase.when(moment):
+                role.channel.enter(phase.name, phase.messages(moment), step=moment.number)
+                method = method_of(role, phase, moment)
+                over = bool(method(moment)) if method is not None else False
+        if moment.closes or over:
+            watch.done(number)
+        if over:
+            break
 
 
 def _enter(phase: Phase[M], role: Role[M], moment: M) -> None:
@@ -222,73 +267,3 @@ def links(*programs: Program[M]) -> dict[tuple[str, str], LinkUse]:
                 for message in messages:
                     use.kinds[message.kind] = max(use.kinds.get(message.kind, 0), message.bytes)
     return dict(found)
-
-
-# to leave together, and to ask for one more pass
-
-
-@dataclass(frozen=True)
-class NoSizes:
-    """The moment of a program whose messages do not depend on any."""
-
-    number: int | None = None
-    opens: bool = True
-    closes: bool = True
-
-
-BYTE = (torch.uint8, (1,))
-
-
-def leaving(parties: Iterable[str], leader: str) -> Program[NoSizes]:
-    """Nobody leaves before everybody's final state is on disk."""
-    everyone = tuple(parties)
-    others = [name for name in everyone if name != leader]
-    messages = [Declared(DONE, name, leader, *BYTE) for name in others]
-    messages += [Declared(END, leader, name, *BYTE) for name in others]
-    return Program("leaving", everyone, leader, (Phase("end", "leave", lambda _: messages),), NoSizes())
-
-
-def idle(name: str, leader: str) -> Program[NoSizes]:
-    """What a party follows while the others are at something that it has no part in."""
-    return Program(name, (), leader, (), NoSizes())
-
-
-def calling(parties: Iterable[str], leader: str) -> Program[NoSizes]:
-    """Of a federation that stays up, before each pass."""
-    everyone = tuple(parties)
-    messages = [Declared(PASS, leader, name, *BYTE) for name in everyone if name != leader]
-    return Program("calling", everyone, leader, (Phase("pass", "call", lambda _: messages),), NoSizes())
-
-
-class Follower:
-    """A party's part in the two programs above, whatever its role in the others; the leader's if it leads."""
-
-    known = NoSizes()
-
-    def __init__(self, channel: Channel, program: Program[NoSizes], *, new_nodes: bool = False) -> None:
-        self.channel, self.new_nodes = channel, new_nodes
-        self._leader = program.leader
-        self._others = [name for name in program.parties if name != program.leader]
-
-    def leave(self, moment: NoSizes) -> None:
-        """Before this is through, whoever is killed finds the others; after it, nobody needs anybody."""
-        nothing = torch.zeros(1, dtype=torch.uint8)
-        if self.channel.party == self._leader:
-            for other in self._others:
-                self.channel.receive(other, DONE)
-            for other in self._others:
-                self.channel.send(other, END, nothing)
-        else:
-            self.channel.send(self._leader, DONE, nothing)
-            self.channel.receive(self._leader, END)
-
-    def call(self, moment: NoSizes) -> None:
-        """The label holder asks everyone; everyone else waits for that, for as long as the label holder is there.
-
-        Reveals: to everyone, when something is asked that the label holder does not know yet; never what.
-        """
-        if self.channel.party == self._leader:
-            for other in self._others:
-                self.channel.send(other, PASS, torch.tensor([self.new_nodes], dtype=torch.uint8))
-        else:
-            self.new_nodes = bool(self.channel.receive(self._leader, PASS, patient=True)[0])

@@ -79,8 +79,17 @@ class Traffic:
 
     def totals(self, party: str) -> tuple[int, int]:
         """Payload bytes that `party` has sent and received so far."""
-        sent = sum(link.bytes for (_, sender, _), link in self.links.items() if sender == party)
-        return sent, sum(link.bytes for link in self.links.values()) - sent
+        links = list(self.links.items())  # at once: another thread may count meanwhile
+        sent = sum(link.bytes for (_, sender, _), link in links if sender == party)
+        return sent, sum(link.bytes for _, link in links) - sent
+
+    def sent_by(self, party: str) -> dict[tuple[str, str, str], LinkTraffic]:
+        """Its own share of it: so nothing is counted at both ends."""
+        return {key: link for key, link in self.links.items() if key[1] == party}
+
+    def waited_for(self, sender: str) -> float:
+        """Seconds in which this party waited for messages of `sender`."""
+        return sum(link.waited_s for (_, sent, _), link in self.links.items() if sent == sender)
 
     def bytes_in(self, *phases: str) -> int:
         """Payload bytes of all links in these phases."""

@@ -162,6 +162,11 @@ class Settings(Public):
     def _consistent(self) -> Self:
         if self.protocol == "sealed" and not self.privacy.off:
             raise ValueError("protocol = sealed noises nothing: leave [settings.privacy] out, or use protocol = split")
+        if self.protocol == "sealed" and self.select_by not in ("accuracy", "f1"):
+            raise ValueError(
+                f"protocol = sealed chooses its ridge by classes, so select_by = {self.select_by} cannot be used: "
+                "use accuracy or f1"
+            )
         if self.fanout is not None and self.gnn in ("appnp", "own"):
             raise ValueError(f"fanout cannot be used with gnn = {self.gnn}: it samples once per layer of a GNN of ours")
         if self.fanout is not None and len(self.fanout) != self.layers:
@@ -248,6 +253,11 @@ class Preset:
         self._chosen: dict[str, dict[str, dict[str, object]]] = {}
         if f"{name}_chosen" in files:
             self._chosen = tomllib.loads((folder / f"{name}_chosen.toml").read_text())
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What is always so, for whoever writes it into a file of its own."""
+        return dict(self._settings)
 
     def settings(
         self,

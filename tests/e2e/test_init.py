@@ -10,6 +10,8 @@ from tests.tables import vfgnn, write_tables
 from vfgnn.cli.main import app
 from vfgnn.errors import ConfigError
 from vfgnn.files import load_federation, load_party
+from vfgnn.party.cards import read_card
+from vfgnn.sealed.own_edges import proposed_bound
 
 
 def cards(folder, holders=("bank", "shop"), middle=("server",)):
@@ -35,7 +37,7 @@ def test_cards_hold_counts_and_no_values(tmp_path):
     before, after = (tmp_path / "bank" / "bank.card.toml").read_text().split(certificate)
     text = before + after
     assert "features = 2" in text and "classes = 2" in text and "P0" not in text and "good" not in text
-    vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml")
+    vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml", "--protocol", "split")
     file = load_federation(tmp_path / "federation.toml")
     assert file.label_holder == "bank" and file.alignment.method == "psi" and file.nodes is None
     assert file.settings.initial_embedding == "individual" and file.settings.class_weights == "balanced"
@@ -46,7 +48,7 @@ def test_cards_hold_counts_and_no_values(tmp_path):
 
 def test_collaborative_needs_a_dealer_and_three_holders_tokens(tmp_path):
     written = cards(tmp_path, ("bank", "shop", "phone"), ("server", "dealer"))
-    out = ["--out", tmp_path / "federation.toml", "--mode", "collaborative"]
+    out = ["--out", tmp_path / "federation.toml", "--protocol", "split", "--mode", "collaborative"]
     without = [card for card in written if card.name != "dealer.card.toml"]
     assert "[dealer] is needed" in refused("init", "federation", *without, *out)
     assert "for two holders" in refused("init", "federation", *written, *out, "--alignment", "psi")
@@ -57,18 +59,96 @@ def test_collaborative_needs_a_dealer_and_three_holders_tokens(tmp_path):
 
 def test_what_cannot_be_a_federation_is_refused(tmp_path):
     written = cards(tmp_path)
-    out = ["--out", tmp_path / "federation.toml"]
+    out = ["--out", tmp_path / "federation.toml", "--protocol", "split"]
     assert "no card of the server" in refused("init", "federation", *written[1:], *out)
     assert "one holder must have the labels" in refused("init", "federation", written[0], written[2], *out)
-    assert "unknown mode" in refused("init", "federation", *written, *out, "--mode", "both")
+    assert "individual" in refused("init", "federation", *written, *out, "--mode", "both")
     assert "individual" in refused(
         "init", "federation", *written, *out, "--mode", "collaborative", "--keep-local-neighbours"
     )
+    assert "unknown protocol" in refused("init", "federation", *written, "--protocol", "both")
     assert not (tmp_path / "federation.toml").exists()
     assert "no key of telecom" in refused(
         "init", "party", "telecom", "--folder", tmp_path, "--address", "none", "--nodes", "x.csv"
     )
     assert "nobody is there to ask" in refused("init", "party", "telecom", "--folder", tmp_path)
+
+
+def party(folder, name="shop", *words):
+    """`vfgnn init party` again; what it says."""
+    for kind in ("party.toml", f"{name}.card.toml"):
+        (folder / name / kind).unlink(missing_ok=True)
+    home = folder / name
+    tables = ["--nodes", home / "nodes.csv", "--edges", home / "edges.csv"]
+    return ["init", "party", name, "--folder", home, "--address", "localhost:7009", *tables, *words]
+
+
+def test_sealed_is_the_default_and_two_holders_need_no_server(tmp_path):
+    written = cards(tmp_path, middle=("dealer",))
+    vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml")
+    file = load_federation(tmp_path / "federation.toml")
+    assert list(file.parties) == ["dealer", "bank", "shop"]
+    chosen = file.settings
+    assert (chosen.protocol, chosen.class_weights, chosen.select_by) == ("sealed", "balanced", "f1")
+    assert (chosen.sealed.kernel, chosen.sealed.columns, chosen.sealed.opens) == ("hops", "bins", "classes")
+    told = read_card(tmp_path / "shop" / "shop.card.toml")
+    (shop,) = [holder for holder in file.holders if holder.name == "shop"]
+    assert (shop.features, shop.integer) == (told.sealed.features, False)
+    assert told.sealed.features > told.features == 2
+    entries = len((tmp_path / "shop" / "edges.csv").read_text().splitlines()[1:]) * 2
+    assert shop.entry_bound == told.sealed.entry_bound == proposed_bound(shop.entry_bound)  # says it rounded
+    assert shop.entry_bound <= proposed_bound(entries)  # pairs that stand there twice are one edge
+
+
+def test_a_server_is_listed_where_it_aligns(tmp_path):
+    written = cards(tmp_path, ("bank", "shop", "phone"), ("server", "dealer"))
+    vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml")
+    assert list(load_federation(tmp_path / "federation.toml").parties)[:2] == ["server", "dealer"]
+    two = [card for card in written if card.name != "phone.card.toml"]
+    vfgnn("init", "federation", *two, "--out", tmp_path / "two.toml")
+    assert load_federation(tmp_path / "two.toml").server is None
+
+
+def test_a_party_is_told_what_it_declares_and_may_declare_more(tmp_path):
+    written = cards(tmp_path, middle=("dealer",))
+    said = vfgnn(*party(tmp_path))
+    bound = read_card(written[-1]).sealed.entry_bound
+    assert f"at most {bound} directed entries" in said and "rounded up" in said
+    assert "at most 5000 directed" in vfgnn(*party(tmp_path, "shop", "--entry-bound", 5000))
+    assert "entry bound below" in refused(*party(tmp_path, "shop", "--entry-bound", 7))
+
+
+def test_what_sealed_cannot_take_is_refused_by_name(tmp_path):
+    written = cards(tmp_path, middle=("dealer",))
+    all_of_them = ["init", "federation", *written, "--out", tmp_path / "federation.toml"]
+    assert "no mode" in refused(*all_of_them, "--mode", "individual")
+    assert "accuracy or f1" in refused(*all_of_them, "--set", "select_by=average_precision")
+    assert "keep_local_neighbours" in refused(*all_of_them, "--keep-local-neighbours")
+    assert "[dealer] is needed" in refused(*all_of_them[:2], *written[1:], *all_of_them[-2:])
+    said = refused(*all_of_them, "--set", "sealed.bins=4")
+    assert "other maps" in said and "vfgnn init party bank --set sealed.bins=4" in said
+    edges = tmp_path / "shop" / "edges.csv"
+    edges.write_text("\n".join(line + (",7" if i else ",w") for i, line in enumerate(edges.read_text().splitlines())))
+    assert "not for the sealed protocol: edges with weights" in vfgnn(*party(tmp_path, "shop", "--weight", "w"))
+    assert "nothing for the sealed protocol" in refused(*all_of_them)
+    assert not (tmp_path / "federation.toml").exists()
+
+
+def test_other_maps_are_counted_where_they_are_asked_for(tmp_path):
+    written = cards(tmp_path, ("bank", "shop"), ("dealer",))
+    changed = [
+        "--set",
+        "sealed.columns=as they are",
+        "--set",
+        "sealed.own_degree=false",
+        "--set",
+        "sealed.scaled=false",
+    ]
+    for name in ("bank", "shop"):
+        words = ["--labels", tmp_path / "bank" / "labels.csv"] if name == "bank" else []
+        vfgnn(*party(tmp_path, name, *words, *changed))
+    vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml", *changed)
+    assert {holder.features for holder in load_federation(tmp_path / "federation.toml").holders} == {2}
 
 
 def test_privacy_plan(tmp_path):

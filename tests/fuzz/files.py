@@ -57,7 +57,7 @@ def _trained(folder: Path, ground: Ground) -> None:
 
 
 def _alignment(folder: Path, ground: Ground) -> None:
-    aligning.fitted_rows(folder)
+    aligning.fitted(folder)
     aligning.kept(folder, RUN, OwnData())
 
 

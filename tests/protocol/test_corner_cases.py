@@ -7,10 +7,10 @@ import torch
 
 from tests.conftest import random_graph
 from vfgnn.agreement import SERVER
+from vfgnn.common_programs import END
 from vfgnn.data.holdings import Holding
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
-from vfgnn.program import END
 from vfgnn.settings import make_settings
 from vfgnn.split.program import CONTROL, H0_SHARE, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, ROW_ROLES
 

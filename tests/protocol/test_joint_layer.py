@@ -9,12 +9,12 @@ from tests.conftest import random_graph
 from tests.protocol.joint import Run, agreement_of
 from tests.protocol.test_equals_autograd import joint_weights, trained
 from vfgnn.agreement import DEALER, SERVER
+from vfgnn.common_programs import END
 from vfgnn.data.partition import partition
 from vfgnn.errors import DataError, Overflow
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.messages import total_bytes
-from vfgnn.program import END
 from vfgnn.settings import make_settings
 from vfgnn.split import program
 from vfgnn.split.program import (

@@ -129,9 +129,9 @@ def test_a_hop_number_is_prepared_once_and_used_once():
     run.go([words(6, 2)])
     graphs = run.graphs["h0"]
     with pytest.raises(CorrelationReused):
-        graphs.prepare(0, 2)
+        graphs.prepare(graphs._channel, 0, 2)
     with pytest.raises(CorrelationReused):
-        run.dealer.deal(0, 2)
+        run.dealer.deal(run.dealer._channel, 0, 2)
     with pytest.raises(CorrelationReused):
         graphs.times(words(6, 2), run.prepared["h0"][0], self_loops=True)
 

@@ -16,7 +16,7 @@ from vfgnn.errors import PolicyRefused
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.model import leak_meter
-from vfgnn.party.init import default_settings
+from vfgnn.party.federation_file import settings_over_default
 from vfgnn.report.run import split
 from vfgnn.secure_gnn.program import serverless
 from vfgnn.settings import Preset, Settings, make_settings
@@ -65,7 +65,8 @@ def test_secure_gnn_shows_nobody_z_and_exposes_nobody():
 
 def test_users_tables_begin_with_a_hidden_layer_and_benchmarks_accept():
     for mode in ("individual", "collaborative"):
-        assert default_settings(mode, 2)["hidden_layers"] == 1
+        own = {"protocol": "split", "initial_embedding": mode}
+        assert settings_over_default(own, 2)["hidden_layers"] == 1
     assert all(Preset(name).settings().accept_row_leak for name in ("best", "paper"))
     assert not Settings().accept_row_leak
 

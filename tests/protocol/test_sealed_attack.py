@@ -11,10 +11,10 @@ import scipy.sparse as sp
 import torch
 
 from tests.sealed_twin import adjacency, labels_of, small, train
+from vfgnn.common_programs import DONE, END
 from vfgnn.model.krylov import coefficients
 from vfgnn.model.propagated_kernels import make_kernel
 from vfgnn.mpc.blinding import Blinding
-from vfgnn.program import DONE, END
 from vfgnn.sealed import program
 from vfgnn.sealed.formats import COEFFICIENT, FACTOR
 from vfgnn.sealed.rehearsal import script

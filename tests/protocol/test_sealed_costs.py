@@ -6,12 +6,13 @@ import pytest
 
 from tests.sealed_twin import benchmark, settings_of, small, train
 from vfgnn.agreement import DEALER
+from vfgnn.common_programs import leaving
 from vfgnn.lab.scenario import agreement_of
 from vfgnn.messages import total_bytes
 from vfgnn.mpc.opening import ChannelOpening
 from vfgnn.mpc.products import PrivateProducts
 from vfgnn.mpc.sparse import PrivateGraphs
-from vfgnn.program import Repeated, leaving, links
+from vfgnn.program import links
 from vfgnn.sealed import program
 from vfgnn.sealed.joint_computation import JointComputation
 from vfgnn.sealed.program import SealedMoment
@@ -35,13 +36,9 @@ CASES = {
 def declared(agreement, train_rows, val_rows):
     """Bytes by phase and link."""
     made, known, found = program.training(agreement), SealedMoment(train_rows, val_rows), Counter()
-    for row in made.table:
-        repeated = isinstance(row, Repeated)
-        moments = list(row.moments(known, 0)) if repeated else [known]
-        for moment in moments:
-            for phase in row.phases if repeated else (row,):
-                for message in phase.messages(moment):
-                    found[phase.name, message.sender, message.receiver] += message.bytes
+    for phase, moment in made.walk(known):
+        for message in phase.messages(moment):
+            found[phase.name, message.sender, message.receiver] += message.bytes
     for phase in leaving(made.parties, made.leader).phases:
         for message in phase.messages(leaving(made.parties, made.leader).largest):
             found[phase.name, message.sender, message.receiver] += message.bytes
@@ -74,13 +71,10 @@ def test_links_have_room_for_every_step(name):
     agreement = agreement_of(held, labels, settings_of(**settings))
     made, known = program.training(agreement), SealedMoment(len(labels.train), len(labels.val))
     room = links(made)
-    for row in made.table:
-        repeated = isinstance(row, Repeated)
-        for moment in row.moments(known, 0) if repeated else [known]:
-            for phase in row.phases if repeated else (row,):
-                for message in phase.messages(moment):
-                    use = room[message.sender, message.receiver]
-                    assert message.bytes <= use.kinds.get(message.kind, 0), (phase.name, moment, message)
+    for phase, moment in made.walk(known):
+        for message in phase.messages(moment):
+            use = room[message.sender, message.receiver]
+            assert message.bytes <= use.kinds.get(message.kind, 0), (phase.name, moment, message)
 
 
 def count_rounds(monkeypatch):

@@ -9,13 +9,14 @@ import torch
 from tools.message_tables import filled, table_of
 
 from vfgnn.agreement import DEALER, SERVER, HolderShape, make_agreement
+from vfgnn.common_programs import Follower, calling, leaving
 from vfgnn.errors import ProtocolError
 from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
 from vfgnn.party.roles import ROLES
 from vfgnn.party.session import capacities
 from vfgnn.plan.sizes import sizes
-from vfgnn.program import Follower, Phase, Program, Watch, calling, carry_out, leaving, links
+from vfgnn.program import Phase, Program, Watch, carry_out, links
 from vfgnn.report.run.audit import audit
 from vfgnn.settings import Settings
 from vfgnn.split import program as split

@@ -23,6 +23,7 @@ from vfgnn.party.folder import (
     read_cpu_seconds,
     read_outcome,
     read_peak_bytes,
+    read_run_seconds,
     read_ticks,
     read_traffic,
 )
@@ -91,7 +92,7 @@ def read_all(local, path):
         running._read_logs()
 
     refused = 0
-    readers = (read_outcome, read_peak_bytes, read_ticks, read_cpu_seconds, lambda path: read_traffic(path, "A"))
+    readers = (read_outcome, read_peak_bytes, read_ticks, read_cpu_seconds, read_traffic, read_run_seconds)
     for read in (*(lambda one=one: one(path) for one in readers), watched, again):
         try:
             read()
@@ -158,7 +159,7 @@ READERS = {
     "dense": prepared.load_holding,
     "labels": prepared.load_labels,
     "alignment": lambda path: (
-        aligning.fitted_rows(path.parent),
+        aligning.fitted(path.parent),
         aligning.kept(path.parent, "run", OwnData(tables=None)),
         aligning.kept(path.parent, "run", SimpleNamespace(tables=Tables())),
     ),

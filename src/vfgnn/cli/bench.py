@@ -148,3 +148,35 @@ def serve(
     if figure is not None:
         serve_figure(result, figure)
     options.write_json(json, asdict(result))
+
+
+@app.command()
+def sealed(
+    dataset: options.Dataset = "pubmed",
+    holders: options.Holders = 2,
+    processes: Annotated[bool, typer.Option("--processes", help="Each party a process, over TLS.")] = False,
+    device: Annotated[str, typer.Option(help="cpu or cuda (in one process).")] = "cpu",
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """A whole sealed training with predictions of all nodes, beside the split protocol's until its patience ends.
+
+    Example: `vfgnn bench sealed --dataset pubmed --holders 2 --processes --json sealed.json`
+    """
+    from rich.console import Console
+
+    from vfgnn.bench.sealed import bench_sealed
+    from vfgnn.report.sealed_costs import show_sealed_benchmark
+
+    console = Console()
+    with console.status("") as status:
+        result = bench_sealed(
+            dataset,
+            holders=holders,
+            processes=processes,
+            device=device,
+            data_dir=data_dir,
+            on_stage=status.update,
+        )
+    show_sealed_benchmark(console, result)
+    options.write_json(json, asdict(result))

@@ -37,18 +37,24 @@ def party(
     split: Annotated[str | None, typer.Option(help="Column of labels with train, val, test.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of labels: oldest train, newest test.")] = None,
     drop: Annotated[str | None, typer.Option(help="Node columns that are no features, comma-separated.")] = None,
+    entry_bound: Annotated[
+        int | None, typer.Option(help="Directed entries to declare, two for each edge. Default: counted, rounded up.")
+    ] = None,
+    settings: options.Set = None,
 ) -> None:
     """Write this party's own party.toml, and a card with what the others may know of it.
 
-    Reads the tables to count columns; the card has counts, the address and the certificate, no values.
+    Reads the tables to count columns; the card has counts, the address and the certificate, no values. Columns are
+    counted with the default maps; where the federation will have others, say so here: `--set sealed.bins=8`.
 
     Example: `vfgnn init party bank --address bank.example:7001 --nodes accounts.csv --edges transfers.csv`
     """
     from vfgnn.agreement import DEALER, SERVER
+    from vfgnn.files import DataFiles
     from vfgnn.party.init import write_party
+    from vfgnn.settings import Preset
 
     reached = _ask("address (host:port) that the others dial, or none", address, "--address")
-    table = None if name in (SERVER, DEALER) else Path(_ask("table of nodes", nodes, "--nodes"))
     given = {
         "id": id_column,
         "source": source,
@@ -60,45 +66,54 @@ def party(
         "drop": None if drop is None else options.parse_list(drop),
     }
     columns: dict[str, object] = {key: value for key, value in given.items() if value is not None}
-    own, card = write_party(
+    data = None
+    if name not in (SERVER, DEALER):
+        table = Path(_ask("table of nodes", nodes, "--nodes"))
+        data = DataFiles(nodes=table, edges=edges, labels=labels, columns=columns)
+    written = write_party(
         folder,
         name,
         address=None if reached == "none" else reached,
-        nodes=table,
-        edges=edges,
-        labels=labels,
-        columns=columns,
+        data=data,
+        sealed=Preset("tables").settings(overrides=options.parse_settings(settings)).sealed,
+        entry_bound=entry_bound,
     )
-    typer.echo(f"{own}\n    stays here")
-    typer.echo(f"{card}\n    goes to whoever writes the federation file")
+    typer.echo(f"{written.own}\n    stays here")
+    typer.echo(f"{written.told}\n    goes to whoever writes the federation file")
+    for line in written.explain():
+        typer.echo(f"    {line}")
 
 
 @app.command()
 def federation(
     cards: Annotated[list[Path], typer.Argument(help="The cards of all parties: NAME.card.toml.")],
     out: Annotated[Path, typer.Option(help="The public file.")] = Path("federation.toml"),
-    mode: Annotated[str, typer.Option(help="individual, or collaborative: h0 under secret sharing.")] = "individual",
+    protocol: Annotated[str, typer.Option(help="sealed: opens predictions alone; split: the paper's.")] = "sealed",
+    mode: Annotated[
+        str | None, typer.Option(help="split: individual (default), or collaborative: h0 under secret sharing.")
+    ] = None,
     alignment: Annotated[str | None, typer.Option(help="tokens or psi. Default: psi for two holders.")] = None,
     max_ids: Annotated[int, typer.Option(help="No holder may have more ids.", min=1)] = 1_000_000,
     keep_local_neighbours: Annotated[
-        bool, typer.Option(help="Keep nodes that only one holder has in its graph.")
+        bool, typer.Option(help="split: keep nodes that only one holder has in its graph.")
     ] = False,
     settings: options.Set = None,
 ) -> None:
     """Write the public federation.toml from everybody's cards.
 
-    Example: `vfgnn init federation bank.card.toml telecom.card.toml server.card.toml --out federation.toml`
+    Example: `vfgnn init federation bank.card.toml telecom.card.toml dealer.card.toml --out federation.toml`
     """
-    from vfgnn.party.init import read_card, write_federation_file
+    from vfgnn.party.cards import read_card
+    from vfgnn.party.federation_file import write_federation_file
 
+    chosen = {"protocol": protocol, **({} if mode is None else {"initial_embedding": mode})}
     file = write_federation_file(
         out,
         [read_card(path) for path in cards],
-        mode=mode,
+        settings=chosen | options.parse_settings(settings),
         method=alignment,
         max_ids=max_ids,
         keep_local_neighbours=keep_local_neighbours,
-        settings=options.parse_settings(settings),
     )
     typer.echo(f"{out}: {', '.join(file.parties)}; labels at {file.label_holder}")
     typer.echo(

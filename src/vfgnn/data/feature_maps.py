@@ -15,6 +15,7 @@ private: the map stays in the holder's own folder. How many columns come of it i
 Columns of 0 and 1 and whole numbers stay whole numbers unless they are scaled.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -80,6 +81,14 @@ class FeatureMap:
             raise DataError("features that are not whole numbers", expected="whole numbers, as when the map was fitted")
         return torch.from_numpy(x.astype(np.int64))
 
+    def names(self, inputs: Sequence[str]) -> tuple[str, ...]:
+        """Of the columns that come of it, from those of the holding's."""
+        known, found = [*inputs, "own degree"], []
+        for column in self.columns:
+            name, bins = known[column.number], len(column.bounds or ()) + 1
+            found += [name] if bins <= 2 else [f"{name}, bin {number + 1}" for number in range(bins)]
+        return tuple(found)
+
     def to_json(self) -> dict[str, Any]:
         """For the holder's own folder."""
         columns = [{"number": c.number, "bounds": None if c.bounds is None else list(c.bounds)} for c in self.columns]
@@ -103,7 +112,10 @@ class FeatureMap:
         if kept["scaling"] is not None:
             centre, scale = kept["scaling"]
             scaling = tuple(map(float, centre)), tuple(map(float, scale))
-        return cls(int(kept["inputs"]), bool(kept["degree"]), columns, bool(kept["whole"]), scaling)
+        made = cls(int(kept["inputs"]), bool(kept["degree"]), columns, bool(kept["whole"]), scaling)
+        if not all(0 <= column.number < made.inputs + made.degree for column in columns):
+            raise ValueError("a column that is not among the inputs")
+        return made
 
     def __repr__(self) -> str:
         return f"FeatureMap(inputs={self.inputs}, degree={self.degree}, columns={len(self.columns)})"
@@ -111,11 +123,16 @@ class FeatureMap:
 
 def mapped(holding: Holding, chosen: Sealed) -> Holding:
     """The holding with the columns that the settings ask for; its own rows alone are looked at."""
+    fitted = fitted_map(holding, chosen)
+    return holding if fitted is None else replace(holding, x=fitted.apply(holding))
+
+
+def fitted_map(holding: Holding, chosen: Sealed) -> FeatureMap | None:
+    """What the settings ask for, fitted to the common rows of this holder's own data; None: columns as they are."""
     if chosen.columns == "as they are" and not chosen.own_degree and not chosen.scaled:
-        return holding
+        return None
     name: MapName = "none" if chosen.columns == "as they are" else chosen.columns
-    fitted = fit_map(holding, name=name, bins=chosen.bins, degree=chosen.own_degree, scaled=chosen.scaled)
-    return replace(holding, x=fitted.apply(holding))
+    return fit_map(holding, name=name, bins=chosen.bins, degree=chosen.own_degree, scaled=chosen.scaled)
 
 
 def fit_map(

@@ -82,7 +82,7 @@ class LocalFederation:
         for name in self.names:
             if not (self.run_folder(name) / "traffic.json").is_file():
                 continue  # it took no part: the baseline without a server
-            total.links.update(read_traffic(self.run_folder(name), name).links)
+            total.links.update(read_traffic(self.run_folder(name)).sent_by(name))
         return total
 
 

@@ -14,6 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 from vfgnn.agreement import SERVER, Agreement
+from vfgnn.common_programs import Follower, NoSizes, leaving
 from vfgnn.contribution import Contribution
 from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Holding, Labels
@@ -29,7 +30,7 @@ from vfgnn.party.roles import AnyRole, Protocol, known_seed, make_role
 from vfgnn.party.session import Session
 from vfgnn.privacy.ledger import Release
 from vfgnn.privacy.own_mechanism import OwnMechanism
-from vfgnn.program import NOBODY, Follower, NoSizes, Program, Watch, carry_out, leaving
+from vfgnn.program import NOBODY, Program, Watch, carry_out
 from vfgnn.records import EpochMetrics, Outcome, Result, Traffic
 from vfgnn.sealed.program import training as sealed_training
 from vfgnn.settings import Settings
@@ -112,9 +113,7 @@ class SimulatedFederation:
         """What crossed all links together, counted by its senders."""
         total = Traffic()
         for name, party in self.parties.items():
-            for (phase, sender, receiver), link in party.channel.traffic.links.items():
-                if sender == name:
-                    total.links[phase, sender, receiver] = link
+            total.links.update(party.channel.traffic.sent_by(name))
         return total
 
 

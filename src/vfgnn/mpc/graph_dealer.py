@@ -46,13 +46,13 @@ class GraphDealer:
             gather_2 = checked_table(self._channel.receive(owner, self._kinds.gather_2), slots, owner)
             self._tables[owner] = DealerTables(places_1, gather_2, masks.permutation(3, slots))
 
-    def deal(self, counter: int, width: int) -> None:
+    def deal(self, channel: Channel, counter: int, width: int) -> None:
         """Steps 4 to 6 of one hop, for all owners and partners.
 
         Reveals: nothing; both bounces are uniform to the partner.
         """
         self._counters.take("sparse", counter)
-        shape, channel, kinds = self._shape, self._channel, self._kinds
+        shape, kinds = self._shape, self._kinds
         a = {j: self._masks[j].mask(counter, (shape.nodes, width)) for j in shape.holders if shape.owners_beside(j)}
         for owner, partner in shape.pairs:
             r1 = self._masks[owner].pad(1, partner, counter, self._size(owner, width))

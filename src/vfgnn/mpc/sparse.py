@@ -41,6 +41,11 @@ class PreparedHop:
     share: torch.Tensor  # [n, w], of the sum of all A_i a_j
     digest: bytes  # of this holder's edges
 
+    @property
+    def bytes(self) -> int:
+        """That it takes in memory."""
+        return self.share.nbytes + (0 if self.mask is None else self.mask.nbytes)
+
 
 @dataclass(frozen=True, repr=False)
 class PartnerTables:
@@ -142,13 +147,14 @@ class PrivateGraphs:
         partner = PartnerTables(gather_1, places_2, gather_3, order)
         return OwnerTables(partner, left_factor(slots.reorder, places_2), places_3)
 
-    def prepare(self, counter: int, width: int) -> PreparedHop:
+    def prepare(self, channel: Channel, counter: int, width: int) -> PreparedHop:
         """Steps 4 to 7 of hop number `counter`, for a matrix of `width` columns; its number is spent first.
 
-        Reveals: nothing; every bounce is uniform to the dealer.
+        May run ahead in a thread of its own, over a `channel` of its own. Reveals: nothing; every bounce is uniform to
+        the dealer.
         """
         self._counters.take("sparse", counter)
-        channel, kinds = self._channel, self._kinds
+        kinds = self._kinds
         for owner, tables in self._tables.items():
             m1 = channel.receive(DEALER, kinds.bounce_1)
             r2 = tables.masks.pad(2, channel.party, counter, (self._shape.slots(owner), width))

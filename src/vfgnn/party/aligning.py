@@ -13,7 +13,7 @@ from vfgnn.agreement import DEALER, SERVER
 from vfgnn.channel import Channel
 from vfgnn.errors import CheckpointRefused, ConfigError
 from vfgnn.files import FederationFile
-from vfgnn.party.own_data import OwnData
+from vfgnn.party.own_data import Fitted, OwnData
 from vfgnn.party.programs import alignment_of, plan_of
 from vfgnn.tensor_file import read_tensors, write_tensors
 
@@ -40,13 +40,22 @@ def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) 
         tables = data.tables
         about |= {"order": tables.digest(rows), "table_rows": len(tables.nodes.ids)}
         about |= {"features": tables.feature_digest(rows)}
+        about |= {} if tables.columns is None else {"columns": tables.columns.to_json()}
     write_tensors(folder / KEPT, {"rows": rows}, about)
 
 
-def fitted_rows(folder: Path) -> int | None:
-    """How many rows this holder's node table had when the run began: features are standardised by these."""
+def fitted(folder: Path) -> Fitted:
+    """What this holder made of its columns when the run began; predictions make the same of them."""
     about, _ = _read(folder / KEPT)
-    return about.get("table_rows")
+    columns = about.get("columns")
+    if columns is None:
+        return Fitted(about.get("table_rows"), None)
+    from vfgnn.data.feature_maps import FeatureMap
+
+    try:
+        return Fitted(about.get("table_rows"), FeatureMap.from_json(columns))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise _unusable(folder / KEPT) from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], torch.Tensor]:
@@ -54,8 +63,12 @@ def _read(path: Path) -> tuple[dict[str, Any], torch.Tensor]:
     rows, nodes, table_rows = tensors["rows"], about.get("nodes"), about.get("table_rows")
     counted = isinstance(nodes, int) and (table_rows is None or isinstance(table_rows, int))
     if not counted or rows.dtype != torch.int64 or rows.dim() != 1 or bool((rows < 0).any()):
-        raise CheckpointRefused(f"{WHAT} cannot be used", where=str(path), hint=HINT)
+        raise _unusable(path)
     return about, rows
+
+
+def _unusable(path: Path) -> CheckpointRefused:
+    return CheckpointRefused(f"{WHAT} cannot be used", where=str(path), hint=HINT)
 
 
 def kept(folder: Path, run: str | None, data: OwnData) -> tuple[int, torch.Tensor]:

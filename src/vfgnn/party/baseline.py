@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from vfgnn import logs
+from vfgnn.common_programs import Follower, leaving
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.logs import Event
 from vfgnn.party.child import end_with_parent
@@ -17,7 +18,7 @@ from vfgnn.party.folder import RunFolder
 from vfgnn.party.own_data import load_data
 from vfgnn.party.roles import contribution_of, make_role
 from vfgnn.party.session import NetworkSession
-from vfgnn.program import Follower, carry_out, leaving
+from vfgnn.program import carry_out
 from vfgnn.secure_gnn.program import serverless, training
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.writing import keep_private

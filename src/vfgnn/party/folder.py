@@ -220,6 +220,12 @@ def read_peak_bytes(path: Path) -> int:
         return int(a_number(read_json(path / "run.json")["peak_bytes"]))
 
 
+def read_run_seconds(path: Path) -> float:
+    """From the moment when all parties had met to the end of a finished run."""
+    with reading(path / "run.json"):
+        return a_number(read_json(path / "run.json")["seconds"])
+
+
 def read_outcome(path: Path) -> Outcome:
     """What the label holder's run folder says of a finished run."""
     about, lines = read_json(path / "run.json"), read_lines(path / "metrics.jsonl")
@@ -255,15 +261,14 @@ def read_cpu_seconds(path: Path) -> list[float]:
         return [a_number(line["cpu_s"]) for line in read_lines(path / "log.jsonl") if line["event"] == Event.EPOCH]
 
 
-def read_traffic(path: Path, party: str) -> Traffic:
-    """What `party` sent, by its own record."""
+def read_traffic(path: Path) -> Traffic:
+    """What a party sent and received, and how long it waited, by its own record."""
     traffic, record = Traffic(), path / "traffic.json"
     with reading(record):
         for line in read_json(record):
-            if line["sender"] == party:
-                link = traffic.links[str(line["phase"]), party, str(line["receiver"])]
-                link.messages, link.bytes = int(a_number(line["messages"])), int(a_number(line["bytes"]))
-                link.waited_s = a_number(line["waited_s"])
+            link = traffic.links[str(line["phase"]), str(line["sender"]), str(line["receiver"])]
+            link.messages, link.bytes = int(a_number(line["messages"])), int(a_number(line["bytes"]))
+            link.waited_s = a_number(line["waited_s"])
     return traffic
 
 

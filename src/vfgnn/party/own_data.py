@@ -19,11 +19,20 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.settings import explain
 
 if TYPE_CHECKING:
+    from vfgnn.data.feature_maps import FeatureMap
     from vfgnn.data.holdings import Holding, Labels
     from vfgnn.data.tables import Columns, EdgeTable, LabelTable, NodeTable
 
 
 PSI_LIBRARY = "private_set_intersection"
+
+
+@dataclass(frozen=True, repr=False)
+class Fitted:
+    """What training made of a holder's columns, kept in its own run folder: every prediction makes the same."""
+
+    rows: int | None  # of its node table: means, deviations and words are those of so many first rows
+    columns: "FeatureMap | None"  # sealed: the map of its columns
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,6 +42,7 @@ class OwnTables:
     nodes: "NodeTable"
     edges: "EdgeTable | None"
     labels: "LabelTable | None"
+    columns: "FeatureMap | None" = None  # sealed: what has been made of the columns
 
     def aligned(self, rows: torch.Tensor, *, local_neighbours: bool, trained: bool = False) -> "OwnData":
         """The same over the common nodes: `rows` of the node table, in the common order."""
@@ -77,10 +87,10 @@ class OwnData:
     tables: OwnTables | None = None
 
 
-def load_data(file: FederationFile, party: PartyFile, *, fitted: int | None = None) -> OwnData:
+def load_data(file: FederationFile, party: PartyFile, *, fitted: Fitted | None = None) -> OwnData:
     """A holder's own files, held against what the federation file declares of it.
 
-    `fitted`: how many rows its node table had when the model was trained, where there is one.
+    `fitted`: what training made of its columns, where there is a trained model.
     """
     agreement, data = file.agreement, party.data
     if party.name in (SERVER, DEALER):
@@ -161,8 +171,14 @@ def _key_of(party: PartyFile) -> bytes:
         ) from None
 
 
-def _load_tables(agreement: Agreement, party: PartyFile, fitted: int | None) -> OwnData:
-    found = read_tables(party, stratified=agreement.settings.privacy.label_epsilon is None, fitted=fitted)
+def _load_tables(agreement: Agreement, party: PartyFile, fitted: Fitted | None) -> OwnData:
+    stratified, known = agreement.settings.privacy.label_epsilon is None, fitted or Fitted(None, None)
+    found = read_tables(party, stratified=stratified, fitted=known.rows)
+    if agreement.sealed:
+        from vfgnn.party import sealed_tables
+
+        sealed_tables.refuse_edges(found, columns_of(party))
+        found = sealed_tables.mapped(found, agreement.settings.sealed, known.columns)
     shape = next(holder for holder in agreement.holders if holder.name == party.name)
     has_edges = found.edges is not None and len(found.edges.source) > 0
     declared = [("features", shape.features, int(found.nodes.x.shape[1])), ("edges", shape.edges, has_edges)]
@@ -176,4 +192,6 @@ def _load_tables(agreement: Agreement, party: PartyFile, fitted: int | None) -> 
                 got=f"{key} = {here}",
                 hint="`vfgnn init party` counts them anew; the federation file must stay the same at all parties",
             )
+    if agreement.sealed and fitted is None:  # a trained model's common rows are looked at when its role is made
+        sealed_tables.refuse_unfit(agreement, party.name, found)
     return OwnData(tables=found)

@@ -8,9 +8,10 @@ from typing import Any
 
 from vfgnn.agreement import SERVER, Agreement
 from vfgnn.alignment.program import AlignmentPlan, aligning
+from vfgnn.common_programs import calling, idle, leaving
 from vfgnn.errors import ConfigError
 from vfgnn.files import Alignment, FederationFile
-from vfgnn.program import Program, calling, idle, leaving
+from vfgnn.program import Program
 from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.split import steps as split_steps
 

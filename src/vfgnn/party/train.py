@@ -18,6 +18,7 @@ import torch
 from vfgnn import logs
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.checkpoint import Checkpoints
+from vfgnn.common_programs import Follower, leaving
 from vfgnn.errors import ChannelClosed, CheckpointRefused, DiskError, PeerFailed, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.logs import Event
@@ -29,7 +30,7 @@ from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
 from vfgnn.party.sealed_notes import note_bytes, note_opened
 from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
-from vfgnn.program import Follower, Watch, carry_out, leaving
+from vfgnn.program import Watch, carry_out
 from vfgnn.records import Outcome, Traffic
 from vfgnn.transport import certificates, tls
 from vfgnn.transport.endpoint import Endpoint
@@ -232,11 +233,16 @@ class OwnRun:
         """A new run puts the one before aside when every peer has used what this party sent: nobody refuses it now."""
         if not self.folder.is_new or self._session is None:
             return
-        self._session.network.settle()
+        channel = self._session.channel
+        self._session.network.settle(channel.apart)
+        channel.turn_page(self._log_in_place)
+
+    def _log_in_place(self) -> MessageLog:
         self.log.close()
         self.folder.take_place()
         self.kept.folder = self.folder.checkpoints
-        self.log = self._session.channel.log = MessageLog(self.folder.messages)
+        self.log = MessageLog(self.folder.messages)
+        return self.log
 
     def _make(self, agreement: Agreement, session: Session, run: str) -> AnyRole:
         more = {"ledger": self.ledger, "copies": self._copies, "on_epoch": self.folder.add_metrics}
@@ -262,7 +268,8 @@ class OwnRun:
         self.kept.remember(number, role.state().to_tensors())
         if number in self.kept.scheduled:
             if self.party.name == self.file.label_holder and self._session is not None:
-                self._session.network.settle()  # so that nobody is ever further behind than one checkpoint
+                # So that nobody is ever further behind than one checkpoint.
+                self._session.network.settle(self._session.channel.apart)
             self.kept.write(number)
             if self._copies is not None:
                 self._copies.forget(before=min(self.kept.steps))

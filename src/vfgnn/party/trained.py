@@ -196,7 +196,7 @@ class Nodes:
         """As they were in training, standardised as then."""
         if file.alignment is None:
             return Nodes(load_data(file, party), None, torch.arange(0))
-        data = load_data(file, party, fitted=aligning.fitted_rows(party.run_folder))
+        data = load_data(file, party, fitted=aligning.fitted(party.run_folder))
         nodes, rows = aligning.kept(party.run_folder, kept.run, data)
         return Nodes(aligning.over(file, data, rows, trained=True), nodes, rows)
 

@@ -29,13 +29,14 @@ def sizes(program: Program[Moment], agreement: Agreement, train_rows: int, val_r
         rows = Rows(RowSet(torch.arange(train_rows)), RowSet(torch.arange(val_rows)))
     moment = replace(program.largest, rows=rows)
     frozen = replace(moment, step=replace(moment.step, refresh=False, trains_joint=False))
-    steps = [row for row in program.table if isinstance(row, Repeated)]
-    at = program.table.index(steps[0])
+    table = list(program.rows)
+    steps = [row for row in table if isinstance(row, Repeated)]
+    at = table.index(steps[0])
     return Sizes(
-        setup=_bytes(program.table[:at], moment),
+        setup=_bytes(table[:at], moment),
         epoch=_bytes(steps, moment),
         frozen_epoch=_bytes(steps, frozen),
-        predict=_bytes(program.table[at + 1 :], moment),
+        predict=_bytes(table[at + 1 :], moment),
     )
 
 

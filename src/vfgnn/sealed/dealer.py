@@ -5,6 +5,8 @@ uniform. It reads no link between holders. Together with any one holder it could
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Condition
 
 import torch
 
@@ -18,6 +20,7 @@ from vfgnn.mpc.dealing import Dealt
 from vfgnn.mpc.graph_dealer import GraphDealer
 from vfgnn.mpc.material import Corrections
 from vfgnn.mpc.shared import Operation
+from vfgnn.sealed.offline import OfflineWork
 from vfgnn.sealed.program import (
     COLUMNS_CORRECTION,
     CORRECTION,
@@ -28,14 +31,75 @@ from vfgnn.sealed.program import (
     SealedMoment,
     graph_shape,
     largest,
-    script_of,
-    step_items,
 )
 from vfgnn.sealed.rehearsal import Hop, Item, ToColumns, ToNodes
 
 
+@dataclass(frozen=True, repr=False)
+class HolderMasks:
+    """What follows from the seeds that the dealer has in common with each holder."""
+
+    products: Dealt
+    corrections: Corrections
+
+
+class DealerOffline(OfflineWork):
+    """Deals, and hands on what is bounced."""
+
+    def __init__(
+        self, agreement: Agreement, channel: Channel, known: SealedMoment, *, masks: HolderMasks, graphs: GraphDealer
+    ) -> None:
+        super().__init__(agreement, channel, known)
+        self._products, self._corrections, self._graphs = masks.products, masks.corrections, graphs
+        self._columns = {owner.name for owner in agreement.feature_holders}
+        self._hops = self._multiplied = 0
+        self._changed, self._failure = Condition(), list[BaseException]()
+        self._steps = -1  # that have been dealt for
+
+    def deal_step(self, moment: SealedMoment) -> None:
+        """For one step, and tell that it is done."""
+        super().deal_step(moment)
+        with self._changed:
+            self._steps = moment.number or 0
+            self._changed.notify_all()
+
+    def wait_for(self, step: int) -> None:
+        """Until it has been dealt for."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._steps >= step or self._failure)
+        if self._failure:
+            raise self._failure[0]
+
+    def deal(self, items: Iterable[Item]) -> None:
+        """Reveals: nothing; what is dealt is uniform to its receiver."""
+        for item in items:
+            if isinstance(item, Hop):
+                self._graphs.deal(self.channel, self._hops, item.width)
+                self._hops += 1
+            elif isinstance(item, ToColumns):
+                self._deal_products("backward", item.width)
+            elif isinstance(item, ToNodes):
+                self._deal_products("forward", item.width)
+            elif isinstance(item, Operation):
+                for correction in self._corrections.compute([item]):
+                    self.channel.send(self.agreement.holder_names[-1], CORRECTION, correction)
+
+    def _deal_products(self, direction: Direction, width: int) -> None:
+        self._multiplied += 1
+        kind = COLUMNS_CORRECTION if direction == "backward" else NODES_CORRECTION
+        for name in self.agreement.holder_names:
+            if self._columns - {name}:
+                self.channel.send(name, kind, self._products.correction(name, direction, self._multiplied, width))
+
+    def fail(self, error: BaseException) -> None:
+        """The steps hear it when they wait."""
+        with self._changed:
+            self._failure.append(error)
+            self._changed.notify_all()
+
+
 class SealedDealer:
-    """Deals for every phase before the holders enter it."""
+    """Hands out seeds; then all its work is ahead of the holders."""
 
     result = None  # it learns nothing
     state_type = NoState
@@ -45,12 +109,11 @@ class SealedDealer:
         names, columns = agreement.holder_names, {k.name: k.features for k in agreement.feature_holders}
         self._seeds = {name: randomness.derive_key(own.seed, "sealed", own.run, name) for name in names}
         masks = {name: Masks(seed, run=own.run, holder=name) for name, seed in self._seeds.items()}
-        self._products = Dealt(masks, columns, agreement.nodes, agreement.classes - 1)
-        self._corrections = Corrections(self._seeds, run=own.run)
+        products = Dealt(masks, columns, agreement.nodes, agreement.classes - 1)
+        self._masks = HolderMasks(products, Corrections(self._seeds, run=own.run))
         self._graphs = GraphDealer(channel, graph_shape(agreement), self._seeds, run=own.run, kinds=GRAPH_KINDS)
-        self._columns = columns
-        self._hops = self._multiplied = 0
         self._moment = largest(agreement)
+        self.offline: DealerOffline | None = None
 
     @property
     def known(self) -> SealedMoment:
@@ -67,38 +130,13 @@ class SealedDealer:
         for name, seed in self._seeds.items():
             self.channel.send(name, MATERIAL_SEED, torch.tensor(list(seed), dtype=torch.uint8))
         self._graphs.exchange()
+        links = self.channel.beside(self.agreement.holder_names)
+        self.offline = DealerOffline(self.agreement, links, self._moment, masks=self._masks, graphs=self._graphs)
 
-    def deal_prepare(self, moment: SealedMoment) -> None:
-        """Reveals: nothing, in any phase; what is dealt is uniform to its receiver."""
-        self._deal(script_of(self.agreement, self.known).prepare)
-
-    def deal_step(self, moment: SealedMoment) -> None:
-        """For one step."""
-        self._deal(step_items(self.agreement, moment))
-
-    def deal_finish(self, moment: SealedMoment) -> None:
-        """For the predictions."""
-        self._deal(script_of(self.agreement, self.known).finish)
-
-    def _deal(self, items: Iterable[Item]) -> None:
-        for item in items:
-            if isinstance(item, Hop):
-                self._graphs.deal(self._hops, item.width)
-                self._hops += 1
-            elif isinstance(item, ToColumns):
-                self._deal_products("backward", item.width)
-            elif isinstance(item, ToNodes):
-                self._deal_products("forward", item.width)
-            elif isinstance(item, Operation):
-                for correction in self._corrections.compute([item]):
-                    self.channel.send(self.agreement.holder_names[-1], CORRECTION, correction)
-
-    def _deal_products(self, direction: Direction, width: int) -> None:
-        self._multiplied += 1
-        kind = COLUMNS_CORRECTION if direction == "backward" else NODES_CORRECTION
-        for name in self.agreement.holder_names:
-            if set(self._columns) - {name}:
-                self.channel.send(name, kind, self._products.correction(name, direction, self._multiplied, width))
+    def step(self, moment: SealedMoment) -> None:
+        """Nothing is sent; whoever watches hears of a step when it has been dealt for."""
+        if self.offline is not None:
+            self.offline.wait_for(moment.number or 0)
 
     def state(self) -> NoState:
         """Nothing."""
@@ -108,4 +146,4 @@ class SealedDealer:
         """Nothing to take up."""
 
     def close(self) -> None:
-        """Nothing runs in the background."""
+        """What runs ahead ends with the program."""

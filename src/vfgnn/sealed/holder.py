@@ -24,7 +24,7 @@ from vfgnn.mpc.slots import check_edges
 from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.rows import RowSet
 from vfgnn.sealed.formats import LONG, feature_bits
-from vfgnn.sealed.joint_computation import JointComputation, Means, Supply
+from vfgnn.sealed.joint_computation import JointComputation, Means
 from vfgnn.sealed.own_edges import entries_of, refuse_unusable
 from vfgnn.sealed.program import (
     GRAPH_KINDS,
@@ -32,14 +32,12 @@ from vfgnn.sealed.program import (
     MATERIAL_SEED,
     PAIR_SEED,
     ROW_ROLES,
-    Items,
     SealedMoment,
     graph_shape,
     largest,
-    script_of,
-    step_items,
 )
 from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.sealed.supply import HolderOffline, Supply
 from vfgnn.sealed.training import HolderInputs, Leader, SealedTraining
 
 TRAIN, VAL = 1, 2  # codes in ROW_ROLES; 0 is every other row
@@ -74,6 +72,7 @@ class SealedHolder:
         self._x_ring = features.encode(own.holding.x, f"the features of {me}")
         self._moment = largest(agreement)
         self._means: Means | None = None
+        self.offline: HolderOffline | None = None
         self._training: SealedTraining | None = None
         self._weights: dict[str, torch.Tensor] = {}
         self.rows = (RowSet.all(0), RowSet.all(0))  # train, val
@@ -94,7 +93,7 @@ class SealedHolder:
         seed = bytes(channel.receive(DEALER, MATERIAL_SEED).tolist())
         pair_seeds = exchange_pair_seeds(channel, names, seed=own.seed, run=own.run, kind=PAIR_SEED)
         columns = {holder.name: holder.features for holder in agreement.feature_holders}
-        supply = Supply(channel, corrected=me == names[-1], columns=bool(set(columns) - {me}))
+        supply = Supply()
         products = PrivateProducts(
             channel,
             Shape(agreement.nodes, agreement.classes - 1, columns),
@@ -124,6 +123,7 @@ class SealedHolder:
         self._moment = SealedMoment(len(train), len(val))
         own_part = HolderInputs(self._degrees, self._columns_long(sizes), train, val, self.leader)
         self._training = SealedTraining(computation, sizes, own_part)
+        self.offline = HolderOffline(agreement, channel.beside((DEALER,)), self._moment, supply, graphs)
 
     @property
     def _degrees(self) -> torch.Tensor:
@@ -149,36 +149,19 @@ class SealedHolder:
         train, val = (RowSet((roles == code).nonzero()[:, 0]) for code in (TRAIN, VAL))
         self.rows = (train, val)
 
-    def deal_prepare(self, moment: SealedMoment) -> None:
-        """Reveals: nothing; the same for all that is dealt."""
-        self._receive(script_of(self.agreement, self.known).prepare)
-
     def prepare(self, moment: SealedMoment) -> None:
         """Degrees. Reveals: nothing."""
         self._on_shares.prepare()
 
-    def deal_step(self, moment: SealedMoment) -> None:
-        """What the dealer has for the coming step."""
-        self._receive(step_items(self.agreement, moment))
-
     def step(self, moment: SealedMoment) -> None:
         """Reveals, in the first step: the first quotient, to the label holder."""
         self._on_shares.step(moment.number or 0)
-
-    def deal_finish(self, moment: SealedMoment) -> None:
-        """What the dealer has for the predictions."""
-        self._receive(script_of(self.agreement, self.known).finish)
 
     def finish(self, moment: SealedMoment) -> None:
         """Reveals, to the label holder: inner products; classes of validation rows; classes or scores of all rows."""
         self._on_shares.finish()
         self._weights = self._on_shares.weights
         self.close()
-
-    def _receive(self, items: Items) -> None:
-        if self._means is None:
-            raise RuntimeError("set_up() comes first")
-        self._means.supply.receive(items, self._means.graphs)
 
     @property
     def _on_shares(self) -> SealedTraining:

@@ -1,16 +1,15 @@
 """The holders' own computation: each step of the algorithm (computation.py) done with the others, on shares.
 
 Runs at every holder. What leaves is masked, and uniform to its receiver; `tell` and `tell_bits` alone reveal anything,
-to the label holder, under a fresh sharing of zero. What the dealer deals is received ahead of the phase that uses it.
+to the label holder, under a fresh sharing of zero. What the dealer deals is received ahead (supply.py).
 """
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from vfgnn.agreement import DEALER, Agreement
+from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
 from vfgnn.messages import Kind
 from vfgnn.mpc.beaver import gram, products
@@ -21,49 +20,14 @@ from vfgnn.mpc.material import DealtMaterial
 from vfgnn.mpc.opening import ChannelOpening, ClassOpening
 from vfgnn.mpc.products import PrivateProducts
 from vfgnn.mpc.scaling import Scaled, scale
-from vfgnn.mpc.shared import Arithmetic, Operation, Shape
+from vfgnn.mpc.shared import Arithmetic, Shape
 from vfgnn.mpc.sharing import ZeroSharing, reveal
-from vfgnn.mpc.sparse import PreparedHop, PrivateGraphs
+from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.mpc.truncation import truncate
 from vfgnn.sealed.computation import Blocks
-from vfgnn.sealed.program import COLUMNS_CORRECTION, COLUMNS_KINDS, CORRECTION, NODES_CORRECTION, NODES_KINDS, names_of
-from vfgnn.sealed.rehearsal import Hop, Item, ToColumns, ToNodes, factor_label
-
-
-class Supply:
-    """What the dealer has dealt to one holder, in the order in which it is used."""
-
-    def __init__(self, channel: Channel, *, corrected: bool, columns: bool) -> None:
-        """`corrected`: whether it is the holder that gets the corrections; `columns`: whether others have columns."""
-        self._channel, self._corrected, self._columns = channel, corrected, columns
-        self._corrections: deque[torch.Tensor] = deque()
-        self._products: deque[torch.Tensor] = deque()
-        self._hops: deque[PreparedHop] = deque()
-        self._hop_number = 0
-
-    def receive(self, items: Iterable[Item], graphs: PrivateGraphs) -> None:
-        """Everything for these items. Reveals: nothing; what goes back to the dealer is padded."""
-        for item in items:
-            if isinstance(item, Hop):
-                self._hops.append(graphs.prepare(self._hop_number, item.width))
-                self._hop_number += 1
-            elif isinstance(item, (ToColumns, ToNodes)) and self._columns:
-                kind = COLUMNS_CORRECTION if isinstance(item, ToColumns) else NODES_CORRECTION
-                self._products.append(self._channel.receive(DEALER, kind))
-            elif isinstance(item, Operation) and self._corrected:
-                self._corrections += [self._channel.receive(DEALER, CORRECTION) for _ in item.correction]
-
-    def next_correction(self) -> torch.Tensor:
-        """Of the coming operation."""
-        return self._corrections.popleft()
-
-    def next_product(self, kind: Kind) -> torch.Tensor:
-        """The correction of the coming product with features."""
-        return self._products.popleft()
-
-    def next_hop(self) -> PreparedHop:
-        """The offline part of the coming hop."""
-        return self._hops.popleft()
+from vfgnn.sealed.program import COLUMNS_KINDS, NODES_KINDS, names_of
+from vfgnn.sealed.rehearsal import factor_label
+from vfgnn.sealed.supply import Supply
 
 
 @dataclass(frozen=True, repr=False)

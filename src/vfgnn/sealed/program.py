@@ -1,7 +1,7 @@
 """The sealed protocol as a table.
 
     setup      row roles among the holders, their counts to the dealer; seeds; masked features; permutations of graphs
-    offline    what the dealer deals for the coming phase: corrections, and the chain of permutations (mpc/sparse.py)
+    offline    beside all that follows: what the dealer deals, corrections and the chain of permutations (mpc/sparse.py)
     prepare    masked openings: degrees
     step t     masked openings: one vector of the Krylov space, or one step of the primal iteration
     finish     masked openings; inner products and predictions to the label holder
@@ -21,7 +21,7 @@ from vfgnn.mpc.graph_shape import GraphKinds, GraphShape, offline_messages, onli
 from vfgnn.mpc.graph_shape import setup_messages as sparse_setup
 from vfgnn.mpc.shared import Names, Operation
 from vfgnn.mpc.shared import messages as operation_messages
-from vfgnn.program import Phase, Program, Repeated
+from vfgnn.program import Beside, Phase, Program, Repeated, Row
 from vfgnn.sealed.rehearsal import Hop, Item, Script, ToColumns, Told, ToNodes, script
 from vfgnn.sealed.sizes import SealedSizes
 
@@ -64,23 +64,30 @@ class SealedMoment:
 def training(agreement: Agreement) -> Program[SealedMoment]:
     """From setup to predictions and shares of the weights."""
 
-    def phase(name: str, method: str, items: Callable[[SealedMoment], Items]) -> tuple[Phase[SealedMoment], ...]:
-        return (
-            Phase(OFFLINE, f"deal_{method}", lambda moment: dealt_messages(agreement, items(moment))),
-            Phase(name, method, lambda moment: opened_messages(agreement, items(moment))),
-        )
+    def dealt(stage: str, items: ItemsOf) -> Phase[SealedMoment]:
+        return Phase(OFFLINE, f"deal_{stage}", lambda moment: dealt_messages(agreement, items(moment)))
 
-    table: tuple[Phase[SealedMoment] | Repeated[SealedMoment], ...] = (
+    def opened(stage: str, items: ItemsOf) -> Phase[SealedMoment]:
+        return Phase(stage, stage, lambda moment: opened_messages(agreement, items(moment)))
+
+    every = partial(moments, agreement)
+    of_step = partial(step_items, agreement)
+    prepare: ItemsOf = lambda moment: script_of(agreement, moment).prepare  # noqa: E731
+    finish: ItemsOf = lambda moment: script_of(agreement, moment).finish  # noqa: E731
+    ahead = (dealt("prepare", prepare), Repeated(every, (dealt("step", of_step),)), dealt("finish", finish))
+    table: tuple[Row[SealedMoment], ...] = (
         Phase("setup", "set_up", lambda _: setup_messages(agreement)),
-        *phase("prepare", "prepare", lambda moment: script_of(agreement, moment).prepare),
-        Repeated(partial(moments, agreement), phase("step", "step", partial(step_items, agreement))),
-        *phase("finish", "finish", lambda moment: script_of(agreement, moment).finish),
+        Beside("offline", ahead),
+        opened("prepare", prepare),
+        Repeated(every, (opened("step", of_step),)),
+        opened("finish", finish),
     )
     first, *others = bounds(agreement)
     return Program("sealed training", agreement.parties, agreement.label_holder, table, first, tuple(others))
 
 
 Items = Iterable[Item]
+ItemsOf = Callable[[SealedMoment], Items]
 
 
 def script_of(agreement: Agreement, moment: SealedMoment) -> Script:

@@ -7,8 +7,8 @@ only where a federation of tables aligns by tokens, and stays until all leave to
 from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
 from vfgnn.checkpoint import NoState
+from vfgnn.common_programs import NoSizes
 from vfgnn.contribution import Contribution
-from vfgnn.program import NoSizes
 
 
 class SealedServer:

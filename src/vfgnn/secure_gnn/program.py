@@ -127,7 +127,7 @@ def training(agreement: ServerlessAgreement) -> Program[Moment]:
 
     table = [
         changed(row) if isinstance(row, Phase) else replace(row, phases=tuple(map(changed, row.phases)))
-        for row in known.table
+        for row in known.rows
     ]
     return replace(known, name="SecureGNN", table=tuple(table))
 

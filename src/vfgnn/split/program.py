@@ -19,8 +19,8 @@ import torch
 
 from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.errors import ProtocolError
-from vfgnn.messages import SEED, WORD, Declared, Kind
-from vfgnn.program import BYTE, Phase, Program, Repeated
+from vfgnn.messages import BYTE, SEED, WORD, Declared, Kind
+from vfgnn.program import Phase, Program, Repeated
 from vfgnn.split.steps import Moment, Rows, Step, moments
 
 ROW_ROLES = Kind("row_roles", "which rows train and which validate; never a label")

@@ -51,12 +51,12 @@ class Outgoing:
 
 @dataclass
 class Alarm:
-    """What concerns all links of a party, whichever of them it waits on: somebody was started anew."""
+    """What concerns all links of a party, whichever it waits on: a peer was started anew, or a thread beside failed."""
 
     changed: threading.Condition = field(default_factory=threading.Condition)
-    failure: VfgnnError | None = None
+    failure: BaseException | None = None
 
-    def ring(self, failure: VfgnnError) -> None:
+    def ring(self, failure: BaseException) -> None:
         """Wake whoever waits on any link."""
         with self.changed:
             self.failure = self.failure or failure

@@ -52,7 +52,7 @@ class InMemoryNetwork:
                 while thread.is_alive():
                     thread.join(timeout=0.2)  # a plain join would not let Ctrl-C through
         except KeyboardInterrupt as interrupt:
-            self._fail(interrupt)
+            self.fail(interrupt)
             raise
         if self._failure is not None:
             raise self._failure
@@ -62,9 +62,10 @@ class InMemoryNetwork:
         try:
             work()
         except BaseException as error:  # noqa: BLE001 (it is raised again in `run`)
-            self._fail(error)
+            self.fail(error)
 
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
+        """Whoever waits for a message hears of it; the first error is raised in `run`."""
         with self._changed:
             if self._failure is None:
                 self._failure = error
@@ -115,3 +116,7 @@ class InMemoryTransport:
     def log_key(self, sender: str, receiver: str) -> bytes:
         """For the digests of a link, in the message logs of its two ends."""
         return self._network.log_key(sender, receiver)
+
+    def interrupt(self, error: BaseException) -> None:
+        """In one process all parties end together."""
+        self._network.fail(error)

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from websockets.asyncio.connection import Connection
@@ -100,6 +100,10 @@ class Network:
         for peer, link in self._links.items():
             link.resize(capacities.get(peer, NOTHING))
 
+    def interrupt(self, error: BaseException) -> None:
+        """Whichever thread waits on a link hears this instead."""
+        self._alarm.ring(error)
+
     @property
     def away(self) -> dict[str, str]:
         """The peers that there is no connection with now, and what was last heard of them."""
@@ -116,10 +120,14 @@ class Network:
         for link in self._links.values():
             link.refuse_over()
 
-    def settle(self) -> None:
-        """Wait until every peer has used what was sent to it: nobody is then more than a step behind."""
-        for link in self._links.values():
-            link.settle()
+    def settle(self, apart: Collection[str] = ()) -> None:
+        """Wait until every peer has used what was sent to it: nobody is then more than a step behind.
+
+        `apart`: peers that another thread goes on sending to. They use it when this party goes on.
+        """
+        for peer, link in self._links.items():
+            if peer not in apart:
+                link.settle()
 
     def close(self, error: BaseException | None = None) -> None:
         """Say goodbye: after everything was used, or at once with the reason of a failure."""

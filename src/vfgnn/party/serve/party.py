@@ -14,6 +14,7 @@ import torch
 
 from vfgnn import logs
 from vfgnn.channel import Channel
+from vfgnn.common_programs import Follower, calling
 from vfgnn.errors import ChannelClosed, ConfigError, PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.message_log import MessageLog
@@ -21,7 +22,7 @@ from vfgnn.party.programs import of_model
 from vfgnn.party.session import NetworkSession, disk_patience
 from vfgnn.party.train import seal
 from vfgnn.party.trained import SERVING, TrainedParty, new_folder
-from vfgnn.program import Follower, calling, carry_out
+from vfgnn.program import carry_out
 from vfgnn.transport.network import Network
 
 PURPOSE = "serve"

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from vfgnn.common_programs import PASS
 from vfgnn.files import FederationFile
 from vfgnn.party.programs import of_model
 from vfgnn.party.trained import PREDICTIONS, SERVING
-from vfgnn.program import PASS
 from vfgnn.report import charts
 from vfgnn.report.html import Html, list_of, markup, table_of, tag
 from vfgnn.report.run.audit import Audit, audit, disagreements
