@@ -1,4 +1,4 @@
-"""What `vfgnn bench sealed` says is what both trainings were: bytes as the program declares them, seconds on one clock."""
+"""What `vfgnn bench sealed` says is what both trainings were: declared bytes, and seconds on one clock."""
 
 from types import SimpleNamespace
 
