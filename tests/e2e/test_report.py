@@ -5,21 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.network import new_certificate, small
-from tests.pages import Elements, changed, places
-from vfgnn.chain import Chain
-from vfgnn.errors import DataError, LogRefused, VfgnnError
+from tests.pages import CHROMIUM, Elements, browsed, figures_beside, put_into
+from vfgnn.errors import DataError, LogRefused
 from vfgnn.lab.processes import LocalProcesses
-from vfgnn.report import charts
-from vfgnn.report.html import Html
 from vfgnn.report.run.page import make_page
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -75,23 +69,9 @@ def test_a_party_alone_shows_what_it_knows(finished):
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_browser_draws_the_figures_and_fetches_nothing(finished, tmp_path, width):
-    page, log, shot = tmp_path / "report.html", tmp_path / "net.json", tmp_path / "shot.png"
-    page.write_text(make_page(folders(finished)))
-    common = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-              "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}",
-              f"--window-size={width},3000"]  # fmt: skip
-    drawn = subprocess.run(
-        [*common, f"--log-net-log={log}", "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120
-    )
-    assert drawn.stdout.count("<svg") == 3
-    assert drawn.stdout.count("<path") > 30
-    assert "CONSOLE" not in drawn.stderr  # where a browser says what the page's policy kept it from
-    fetched = re.findall(r'"url":"(https?://[^"]*)"', log.read_text())
-    assert not [url for url in fetched if "report" in url or "vfgnn" in url]
-    text = page.read_text()
-    assert not [url for url in fetched if url in text]
-    subprocess.run([*common, f"--screenshot={shot}", page.as_uri()], capture_output=True, timeout=120, check=True)
-    assert shot.stat().st_size > 20_000
+    drawn = browsed(make_page(folders(finished)), tmp_path, width)
+    assert drawn.count("<svg") == 3
+    assert drawn.count("<path") > 30
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
@@ -165,7 +145,6 @@ def test_folders_that_do_not_belong_together_are_refused(local, tmp_path):
 
 
 RECORDS = ("run.json", "federation.json", "traffic.json", "metrics.jsonl", "messages.seal.json", "messages.jsonl")
-NOT_JSON = (b"", b"{", b"[" * 100_000 + b"\n", b'{"party": "\xff"}\n', b"null\n", b"1\n", b'"x"\n', b"[]\n", b"{}\n")
 
 
 @pytest.fixture
@@ -179,42 +158,7 @@ def folder(local):
 
 @pytest.fixture
 def figures(monkeypatch):
-    """Figures are drawn beside the page, once for equal values: pages are then made and read in milliseconds."""
-    drawn = {}
-
-    def beside(draw, value):
-        drawn[repr(value)] = drawn.get(repr(value)) or draw(value)
-        return Html()
-
-    for name in ("curves", "links", "timeline"):
-        monkeypatch.setattr(charts, name, partial(beside, getattr(charts, name)))
-    return drawn
-
-
-def variants(path):
-    """The content of a record with one value or free key changed, each in turn; a log is chained anew."""
-    text = path.read_text()
-    if path.suffix == ".json":
-        document = json.loads(text)
-        yield from (json.dumps(changed(document, *place)) for place in places(document))
-        return
-    lines = [json.loads(line) for line in text.splitlines() if '"step": null' not in line][:40]
-    number = next(i for i, line in enumerate(lines) if line.get("step", 3) == 3)  # of the step that is drawn
-    for place in places(lines[number]):
-        if place[0] == ():
-            continue  # no line of a chain
-        altered = [*lines[:number], changed(lines[number], *place), *lines[number + 1 :]]
-        yield chained(path, altered) if path.name == "messages.jsonl" else "\n".join(map(json.dumps, altered)) + "\n"
-
-
-def chained(path, lines):
-    log = path.with_name("anew.jsonl")
-    log.unlink(missing_ok=True)
-    chain = Chain(log, "message log", LogRefused)
-    for line in lines:
-        chain.append({key: value for key, value in line.items() if key not in ("number", "hash")})
-    chain.close()
-    return log.read_text()
+    return figures_beside(monkeypatch, "curves", "links", "timeline")
 
 
 @pytest.fixture
@@ -226,22 +170,12 @@ def clean(folder):
 @pytest.mark.parametrize("name", RECORDS)
 def test_no_record_can_put_markup_into_the_page(folder, clean, figures, name):
     """Another party's file may say anything: it is refused by name, or shown as text."""
-    path = folder / name
     if name == "messages.jsonl":  # its owner could seal it anew; here it is not sealed
         (folder / "messages.seal.json").unlink()
     elif name != "messages.seal.json":  # for speed
         (folder / "messages.jsonl").unlink()
         shutil.rmtree(folder / "predictions")
-    shown = refused = 0
-    for content in [*variants(path), *NOT_JSON]:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        try:
-            page = make_page([folder])
-        except VfgnnError:
-            refused += 1
-        else:
-            assert Elements(page).kinds <= clean, content
-            shown += 1
+    shown, refused = put_into(folder, name, clean)
     assert refused > 10 and (shown > 10 or name == "messages.seal.json")
     assert all(Elements(figure).kinds <= clean for figure in figures.values())
 

@@ -17,7 +17,7 @@ from vfgnn.lab.federation import split_labels
 from vfgnn.lab.simulate import build
 from vfgnn.model import leak_meter
 from vfgnn.party.federation_file import settings_over_default
-from vfgnn.report.run import page
+from vfgnn.report.run import split
 from vfgnn.secure_gnn.program import serverless
 from vfgnn.settings import Preset, Settings, make_settings
 from vfgnn.split import holder
@@ -156,6 +156,6 @@ def test_a_run_that_exposes_rows_is_refused_before_anything_is_sent(monkeypatch)
 
 
 def test_the_report_says_whose_rows_could_be_rebuilt():
-    value = {name: leak["value"] for name, leak in json.loads(page.LEAKS.read_text())["leaks"]["cora"].items()}
-    assert "h0 can rebuild the published rows of h1" in page._rebuilt(agreed(2, hidden_layers=0), value)
-    assert "cannot rebuild" in page._rebuilt(agreed(2, hidden_layers=1), value)
+    value = {name: leak["value"] for name, leak in json.loads(split.LEAKS.read_text())["leaks"]["cora"].items()}
+    assert "h0 can rebuild the published rows of h1" in split._rebuilt(agreed(2, hidden_layers=0), value)
+    assert "cannot rebuild" in split._rebuilt(agreed(2, hidden_layers=1), value)

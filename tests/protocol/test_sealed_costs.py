@@ -16,7 +16,7 @@ from vfgnn.program import links
 from vfgnn.sealed import program
 from vfgnn.sealed.joint_computation import JointComputation
 from vfgnn.sealed.program import SealedMoment
-from vfgnn.sealed.record import opened_by, record_of
+from vfgnn.sealed.record import PHASES, opened_by, record_of
 from vfgnn.sealed.rehearsal import script
 from vfgnn.sealed.sizes import SealedSizes
 
@@ -58,7 +58,8 @@ def test_what_is_declared_is_what_is_sent(name, monkeypatch):
     assert set(rounds.values()) == {script(sizes).rounds}
     record = record_of(sizes, traffic)
     assert record.rounds == script(sizes).rounds
-    assert sum(record.bytes.values()) == sum(expected.values())
+    assert {phase.name for phase in program.training(agreement).phases} == set(PHASES)
+    assert sum(record.bytes.values()) == sum(size for (phase, *_), size in expected.items() if phase in PHASES)
     assert record.bytes["setup"] == sum(size for (phase, *_), size in expected.items() if phase == "setup")
 
 
@@ -113,7 +114,8 @@ def test_what_is_opened_is_counted():
         assert told[3] == ((24,) if opens == "classes" else (24, 3))
         assert (found.what, found.columns, found.rows) == (opens, columns, 24 + 4 * len(labels.val))
         assert found.trainings == 1
-        assert opens in found.explain()
+        assert found.to == "A" and found.explain().startswith(f"A (label holder): {opens} of 24 rows")
+        assert any("Scores tell" in sentence for sentence in found.allows) == (opens == "scores")
 
 
 SPECIFIED = {  # setup, offline, online in MB (10^6 bytes), rounded: shared by the prototype, SEALED.md section 6

@@ -68,6 +68,16 @@ def test_an_unfinished_run_goes_on_in_its_place(path):
     assert RunFolder(path, "A", fresh=True).is_new
 
 
+@pytest.mark.parametrize(("run", "step", "known"), [("one", 4, True), ("one", 0, False), ("two", 4, False)])
+def test_what_was_opened_stays_noted_where_the_training_is_over(path, federation, run, step, known):
+    """A process that was killed after its final state leaves no other trace of how many rows trained."""
+    write_json(path / "run.json", {"run": "one", "state": "failed"})
+    RunFolder(path, "A").note_now(opened={"to": "A"}, rounds=7)
+    RunFolder(path, "A").begin(run, step, federation)
+    found = read_about(path)
+    assert (found.get("opened"), found.get("rounds")) == (({"to": "A"}, 7) if known else (None, None))
+
+
 def test_a_name_from_a_record_is_no_path(path):
     write_json(path / "run.json", {"run": "../../elsewhere", "state": "finished"})
     RunFolder(path, "A").take_place()

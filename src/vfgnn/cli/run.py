@@ -1,12 +1,15 @@
 """`vfgnn run`, `vfgnn plan` and `vfgnn doctor`: one party of a federation."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vfgnn.cli import options
 from vfgnn.writing import keep_private
+
+if TYPE_CHECKING:
+    from vfgnn.records import Outcome
 
 Federation = Annotated[Path, typer.Argument(help="The public file, the same at all parties.")]
 Party = Annotated[Path, typer.Argument(help="This party's own file.")]
@@ -38,13 +41,39 @@ def run(
     file, own = load_federation(federation), load_party(party)
     outcome = run_party(file, own, log_json=log == "json", fresh=fresh)
     typer.echo(f"records: {own.run_folder}")
+    if file.agreement.sealed:
+        _tell_opened(own.run_folder)
     if outcome is not None:
+        _tell_reached(outcome, sealed=file.agreement.sealed)
+
+
+def _tell_opened(folder: Path) -> None:
+    """By the record of this party; a server that aligned ids has none."""
+    from vfgnn.party.folder import read_about
+
+    opened = read_about(folder).get("opened")
+    if isinstance(opened, dict):
+        typer.echo(
+            f"opened to {opened['to']}: {opened['what']} of {opened['rows'] - opened['validation_rows']:,} rows, "
+            f"{opened['validation_rows']:,} validation classes and {opened['scalars']} inner products; "
+            "to everybody else nothing"
+        )
+
+
+def _tell_reached(outcome: "Outcome", *, sealed: bool) -> None:
+    """What only the label holder knows."""
+    if not sealed:
         typer.echo(f"best epoch {outcome.best_epoch}: validation accuracy {outcome.val_accuracy:.3f}")
         typer.echo(f"test accuracy {outcome.test_accuracy:.3f}")
         others = (
             f"{name.replace('_', ' ')} {value:.3f}" for name, value in outcome.scores.items() if name != "accuracy"
         )
         typer.echo("; ".join(others))
+        return
+    typer.echo(f"{'':<18}{'validation':>12}{'test':>8}")
+    for name, value in outcome.scores.items():
+        known = f"{outcome.val_accuracy:.3f}" if name == "accuracy" else "-"
+        typer.echo(f"{name.replace('_', ' '):<18}{known:>12}{value:>8.3f}")
 
 
 def plan(

@@ -1,7 +1,8 @@
 """A party's run folder: its own records of its own run, never shared.
 
 run.json        which run, of which federation, since when, how it ended, how much memory it took, how many values were
-                opened from shares, by kind; at the label holder the outcome
+                opened from shares, by kind; at the label holder the outcome; of a sealed training what was opened
+                to whom and what that allows, bytes of this party's links, rounds
 federation.json the public federation file as it was compared with all peers
 metrics.jsonl   label holder only: loss and validation accuracy of each epoch
 traffic.json    messages, bytes and seconds waited, for each phase, link and direction
@@ -36,6 +37,8 @@ from vfgnn.records import (
 )
 from vfgnn.version import __version__
 from vfgnn.writing import Lines, insist, make_folder, move, tidy, write_whole
+
+KEPT = ("opened", "rounds")  # of run.json, when another process goes on with the run
 
 
 class RunState(StrEnum):
@@ -123,7 +126,9 @@ class RunFolder:
                 kept = [line for line in read_lines(metrics) if a_number(line["epoch"]) < step]
                 self._began -= a_number(kept[-1]["at_s"]) if kept else 0.0  # the clock of the run goes on
             write_whole(metrics, "".join(f"{json.dumps(line)}\n" for line in kept))
+        known = self._about if step and self._about.get("run") == run else {}
         self._about = {
+            **{key: known[key] for key in KEPT if key in known},
             "party": self._party,
             "run": run,
             "state": RunState.RUNNING,
@@ -160,12 +165,21 @@ class RunFolder:
         """Something for run.json, written at the end."""
         self._about[key] = value
 
+    def note_now(self, **noted: object) -> None:
+        """What a later process of this run cannot find out again."""
+        self._about |= noted
+        write_json(self.path / "run.json", self._about)
+
+    def traffic(self, of_this_process: Traffic) -> Traffic:
+        """In all starts of the run, by its message log; seconds waited are those of this process."""
+        return _all_starts(self.messages, of_this_process)
+
     def end(self, traffic: Traffic, *, revealed: Mapping[str, int], outcome: Outcome | None, error: str | None) -> None:
         """How it ended, and what crossed each link: in all starts of the run, by its message log.
 
         Seconds waited, and the values that were opened from shares (`revealed`, by kind), are those of this process.
         """
-        traffic = _all_starts(self.messages, traffic)
+        traffic = self.traffic(traffic)
         write_json(
             self.path / "traffic.json",
             [

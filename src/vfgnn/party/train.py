@@ -29,6 +29,7 @@ from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
+from vfgnn.party.sealed_notes import note_bytes, note_opened
 from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
 from vfgnn.program import Watch, carry_out
 from vfgnn.records import Outcome, Traffic
@@ -56,6 +57,7 @@ def run_party(file: FederationFile, party: PartyFile, *, log_json: bool = False,
             with run.going_back(), run.attempt() as (start, role):
                 if start.step < run.end:
                     carry_out(programs.training(role.agreement, party.name), role, begin=start.step, watch=run.watch)
+                    note_opened(role, run.folder)
                 run.leave(role)
     return run.outcome
 
@@ -285,7 +287,8 @@ class OwnRun:
         self.last_step = number
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics
-        metrics = {} if known is None else {"loss": known.loss, "val_accuracy": known.val_accuracy}
+        sealed = self.file.agreement.sealed  # its steps have no metrics
+        metrics = {} if known is None or sealed else {"loss": known.loss, "val_accuracy": known.val_accuracy}
         epochs = programs.trained_steps(self.file.agreement)
         used = round(time.process_time(), 3)
         logs.event(Event.EPOCH, epoch=number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
@@ -295,6 +298,7 @@ class OwnRun:
         agreement = self.file.agreement_over(self.nodes)
         self.folder.note("nodes", agreement.nodes)
         _note_leak(agreement, self.party.name, self.data, self.folder, self.last_step)
+        note_bytes(agreement, self.party.name, self.folder, self.traffic)
         if self.ledger is not None:
             self.folder.note("privacy", self._stated(agreement, self.ledger).to_json())
         seal(self.log, self.party)

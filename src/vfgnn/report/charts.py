@@ -5,7 +5,9 @@ matplotlib escapes the texts of a figure. A figure has no style of its own: the 
 
 import io
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -21,6 +23,8 @@ plt.rcParams["svg.hashsalt"] = "vfgnn"  # the same figure is the same text
 LINES = 'stroke-linejoin="round" stroke-linecap="butt"'  # what matplotlib says in the style that is left out
 DRAWN = 1e30  # a loss from here on, and one that is no number, leaves a gap
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#a0aec0"
+PARTS = {"setup": GREY, "offline": BLUE, "online": ORANGE}  # of a sealed training's traffic
+DRAWN_POINTS, MOST_STEPS = 200, 12  # of a line, and that are named
 
 
 def size(count: float) -> str:
@@ -99,3 +103,41 @@ def timeline(entries: Sequence[tuple[str, Entry]]) -> Html:
     axis.grid(axis="x", color=GREY, alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
     return svg(figure, "timeline")
+
+
+def parts_of_links(sizes: Mapping[str, Mapping[str, float]]) -> Html:
+    """Payload of each link, in the colours of setup, offline and online."""
+    ordered = sorted(sizes.items(), key=lambda item: sum(item[1].values()))
+    figure, axis = plt.subplots(figsize=(8, 0.9 + 0.32 * max(1, len(ordered))))
+    names, begin = [name for name, _ in ordered], [0.0] * len(ordered)
+    for part, colour in PARTS.items():
+        counts = [found.get(part, 0.0) / 1e6 for _, found in ordered]
+        bars = axis.barh(names, counts, left=begin, color=colour, height=0.6, label=part)
+        begin = [low + count for low, count in zip(begin, counts, strict=True)]
+    axis.bar_label(bars, [size(1e6 * count) for count in begin], padding=4, fontsize=8)
+    axis.set_xlabel("MB sent in the whole run")
+    axis.margins(x=0.12)
+    axis.legend(frameon=False, fontsize=8, loc="lower right")
+    axis.spines[["top", "right"]].set_visible(False)
+    return svg(figure, "links")
+
+
+def progress(sent: Mapping[str, Sequence[tuple[float, int]]], steps: Sequence[tuple[int, float]]) -> Html:
+    """Bytes so far over seconds, for setup, offline and online; `steps`: when each began."""
+    figure, axis = plt.subplots(figsize=(8, 3))
+    end = max(at for points in sent.values() for at, _ in [(0.0, 0), *points])
+    for part, colour in PARTS.items():
+        points = sent.get(part, ())
+        at, so_far = [one for one, _ in points], list(accumulate(count / 1e6 for _, count in points))
+        places = [end * i / DRAWN_POINTS for i in range(DRAWN_POINTS + 1)]
+        reached = [bisect_right(at, place) for place in places]
+        axis.plot(places, [so_far[n - 1] if n else 0.0 for n in reached], color=colour, label=part)
+    for number, began in [one for i, one in enumerate(steps) if i % (1 + len(steps) // MOST_STEPS) == 0]:
+        axis.axvline(began, color=GREY, ls=":", lw=1)
+        axis.text(began, 1.02, f"step {number}", transform=axis.get_xaxis_transform(), fontsize=8, ha="center")
+    axis.set_xlabel("seconds since the first message")
+    axis.set_ylabel("MB sent so far")
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8, loc="upper left")
+    axis.spines[["top", "right"]].set_visible(False)
+    return svg(figure, "progress")

@@ -72,6 +72,11 @@ def list_of(items: Sequence[object]) -> Html:
     return tag("ul", *(tag("li", item) for item in items)) if items else Html()
 
 
+def figure_of(drawn: Html) -> Html:
+    """A drawing in its frame."""
+    return tag("div", drawn, look="figure")
+
+
 def card_of(value: object, name: str) -> Html:
     """A figure that stands out, over its name."""
     return tag("div", tag("b", value), name, look="card")

@@ -18,23 +18,25 @@ from vfgnn.report.run.audit import Audit, audit, disagreements
 from vfgnn.report.run.records import entries_of, over_one_node
 
 COMMANDS = {PREDICTIONS: "predict", SERVING: "serve"}
+SPLIT = (
+    "In each pass the server saw the rows of all common nodes of every holder, and the label holder z_L of all of "
+    "them, whoever was asked for."
+)
+SEALED = "Each pass opened the rows that were asked for to the label holder, and nothing to anybody else."
 HEADINGS = ("party", "command", "began, UTC", "passes", "messages", "bytes", "outside the schedule", "log")
 
 
 def afterwards(folders: Mapping[str, Path], file: FederationFile) -> Html:
     """By party; nothing if the model was never asked again."""
-    programs, rows = of_model(over_one_node(file)), []
     logs = {party: _logs(folder) for party, folder in folders.items()}
+    if not any(logs.values()):
+        return Html()
+    programs, rows = of_model(over_one_node(file)), []
     for party, found in logs.items():
         for log in found:
             deque(entries_of(log / "messages.jsonl", file.parties), maxlen=0)  # refused here if it cannot be read
             rows.append(_row(log, audit(log, party, programs, file.parties[party].certificate)))
-    if not rows:
-        return Html()
-    told = (
-        "In each pass the server saw the rows of all common nodes of every holder, and the label holder z_L of all of "
-        "them, whoever was asked for."
-    )
+    told = SEALED if file.agreement.sealed else SPLIT
     table = table_of(HEADINGS, rows, (3, 4, 5, 6))
     return markup(tag("h2", "After training"), tag("p", told), table, both_ends(disagreements(logs)))
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from vfgnn.errors import DataError
 from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry, read_entries
+from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.shown import shown
 
 SHOWN = 200  # characters of a key or of a finding
@@ -42,6 +43,19 @@ class Ended(Record):
     """At the label holder: what was reached."""
 
     scores: dict[Word, float] = {}
+
+
+class OpenedPart(Record):
+    """What a sealed training opened."""
+
+    to: Word
+    what: Word
+    rows: Count
+    validation_rows: Count
+    columns: Count
+    scalars: Count
+    trainings: Count
+    allows: Annotated[list[Sentence], Field(max_length=20)]
 
 
 class NoisedPart(Record):
@@ -78,12 +92,15 @@ class About(Record):
     nodes: Count | None = None
     leak_meter: LeakReading | None = None
     privacy: Stated | None = None
+    opened: OpenedPart | None = None
+    rounds: Count | None = None
     outcome: Ended | None = None
 
 
 class LinkRecord(Record):
     """One direction of one link in one phase, of traffic.json."""
 
+    phase: Word
     sender: Word
     receiver: Word
     messages: Count
@@ -132,11 +149,26 @@ class Kept:
 
 
 def over_one_node(file: FederationFile) -> FederationFile:
-    """For the schedule of kinds and links, the same for any number of nodes; a file may claim 10^18 of them."""
+    """For the schedule of kinds and links, the same for any number of nodes; a file may claim 10^18 of them.
+
+    A sealed one's is the same for any number of columns and classes too, in the same order.
+    """
+    document = file.document
+    if file.agreement.sealed:
+        sizes, few = SealedSizes(file.agreement, 1, 1), 2
+        settings = file.settings.model_copy(
+            update={"sealed": file.settings.sealed.model_copy(update={"order": sizes.order, "columns_at_once": 1})}
+        )
+        holders = [holder.model_copy(update={"features": min(holder.features, few)}) for holder in file.holders]
+        document |= {
+            "classes": min(file.classes, 1 + few),
+            "settings": settings.model_dump(mode="json"),
+            "holders": [holder.model_dump(mode="json") for holder in holders],
+        }
     if file.alignment is None:
-        return FederationFile.model_validate({**file.document, "nodes": 1})
+        return FederationFile.model_validate({**document, "nodes": 1})
     alignment = file.alignment.model_copy(update={"max_ids": 1})
-    return FederationFile.model_validate({**file.document, "alignment": alignment})
+    return FederationFile.model_validate({**document, "alignment": alignment})
 
 
 def entries_of(log: Path, names: Collection[str]) -> Iterator[Entry]:
