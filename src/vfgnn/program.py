@@ -189,10 +189,9 @@ def carry_out(program: Program[M], role: Role[M], *, begin: int = 0, watch: Watc
     threads: list[BesideThread] = []
     try:
         for row in program.table:
-            if isinstance(row, Phase):
-                _enter(row, role, role.known)
-            elif isinstance(row, Repeated):
-                _repeat(row, role, begin, watch)
+            if not isinstance(row, Beside):
+                for turn in _turns(row, role, begin, watch):
+                    turn.over = bool(turn.method(turn.moment))
             elif (part := getattr(role, row.part, None)) is not None:
                 ahead = partial(carry_out, replace(program, table=row.rows), part, begin=begin)
                 threads.append(BesideThread(ahead, part.channel, part.fail))
@@ -205,30 +204,42 @@ def carry_out(program: Program[M], role: Role[M], *, begin: int = 0, watch: Watc
         raise
 
 
-def _repeat(row: Repeated[M], role: Role[M], begin: int, watch: Watch) -> None:
+@dataclass
+class _Turn(Generic[M]):
+    """A role's method that is due. Whoever follows the table calls it, so that arithmetic does not lie deep."""
+
+    method: Callable[[M], object]
+    moment: M
+    over: bool = False  # what it returned: no more steps
+
+
+def _turns(row: Phase[M] | Repeated[M], role: Role[M], begin: int, watch: Watch) -> Iterator[_Turn[M]]:
+    """All of a row's, each when the one before has been taken."""
+    if isinstance(row, Phase):
+        yield from _enter(row, role, role.known, step=None)
+        return
     for moment in row.moments(role.known, begin):
-        number = moment.number or 0
         if moment.opens:
-            watch.begins(number)
+            watch.begins(moment.number or 0)
         over = False
         for phase in row.phases:
-            if not over and phase.when(moment):
-                role.channel.enter(phase.name, phase.messages(moment), step=moment.number)
-                method = method_of(role, phase, moment)
-                over = bool(method(moment)) if method is not None else False
+            for turn in () if over else _enter(phase, role, moment, step=moment.number):
+                yield turn
+                over = turn.over
         if moment.closes or over:
-            watch.done(number)
+            watch.done(moment.number or 0)
         if over:
-            break
+            return
 
 
-def _enter(phase: Phase[M], role: Role[M], moment: M) -> None:
+def _enter(phase: Phase[M], role: Role[M], moment: M, *, step: int | None) -> Iterator[_Turn[M]]:
+    """The phase's turn, if it comes for this moment, and if the role has anything to do in it."""
     if not phase.when(moment):
         return
-    role.channel.enter(phase.name, [] if phase.announced else phase.messages(moment))
+    role.channel.enter(phase.name, [] if phase.announced else phase.messages(moment), step=step)
     method = method_of(role, phase, moment)
     if method is not None:
-        method(moment)
+        yield _Turn(method, moment)
 
 
 def method_of(role: Role[M], phase: Phase[M], moment: M) -> Callable[[M], object] | None:

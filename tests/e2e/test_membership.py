@@ -19,7 +19,7 @@ from vfgnn.split.steps import end_step
 from vfgnn.transport import certificates, tls
 
 HOLDERS = ("bank", "shop", "phone")
-SETTINGS = ("epochs=4", "patience=4", "dim=8", "layers=2")
+SETTINGS = ("protocol=split", "epochs=4", "patience=4", "dim=8", "layers=2")
 
 
 def make_parties(folder):

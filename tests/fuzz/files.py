@@ -14,8 +14,8 @@ from tests.fuzz.ground import RUN, Ground
 from vfgnn.files import load_federation, load_party
 from vfgnn.message_log import MessageLog, read_entries
 from vfgnn.party import aligning
+from vfgnn.party.cards import read_card
 from vfgnn.party.folder import RunFolder
-from vfgnn.party.init import read_card
 from vfgnn.party.own_data import OwnData, load_data, read_tables
 from vfgnn.party.programs import of_run
 from vfgnn.party.trained import TrainedParty

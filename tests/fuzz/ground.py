@@ -19,8 +19,8 @@ from vfgnn.files import Patience, to_toml
 from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared
 from vfgnn.party import aligning
+from vfgnn.party.cards import Card
 from vfgnn.party.folder import RunFolder
-from vfgnn.party.init import Card
 from vfgnn.party.own_data import OwnData
 from vfgnn.party.released import Released
 from vfgnn.privacy.ledger import Ledger, Release

@@ -69,7 +69,7 @@ def model_of(held, labels, *, kernel, hops, ridges=RIDGES):
 
 def joined(trained, of):
     """What the holders' shares add up to."""
-    return reconstruct([of(holder._training.krylov) for holder in trained.federation.holders]).double().numpy()
+    return reconstruct([of(holder._work.krylov) for holder in trained.federation.holders]).double().numpy()
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -214,7 +214,7 @@ def test_edges_cannot_change_after_the_permutations_are_drawn():
 def test_nothing_private_in_a_repr():
     trained = train(*small(2), **SETTINGS)
     for party in trained.federation.holders:
-        for shown in (party, party.state(), party._means, party._training, party.rows):
+        for shown in (party, party.state(), party._means, party._work, party.rows):
             assert "tensor" not in repr(shown)
     assert "tensor" not in repr(trained.leader._steps)
 

@@ -56,7 +56,8 @@ def test_the_record_says_what_was_opened_and_sent():
     assert set(written["bytes"]) == {"setup", "offline", "online"}
     assert all(count > 0 for count in written["bytes"].values())
     assert written["rounds"] > 0
-    opened = {"what": "classes", "rows": 40 + 4 * 10, "validation_rows": 4 * 10}
+    assert len(written["opened"].pop("allows")) == 3  # sentences: of classes, of inner products, of further trainings
+    opened = {"to": "A", "what": "classes", "rows": 40 + 4 * 10, "validation_rows": 4 * 10}
     assert written["opened"] == {**opened, "columns": 1, "scalars": 18, "trainings": 1}
     assert written["leak_meter"] == {}  # nothing is revealed of features
     assert written["revealed_dimensions"] == 0
