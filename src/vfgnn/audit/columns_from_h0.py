@@ -67,8 +67,15 @@ def _sparse_directions(basis: Tensor, rng: Generator) -> Tensor:
 
 def _exact(basis: Tensor, start: Tensor) -> Tensor | None:
     """The vector of the span that is 0 where the start is nearly so, if there is one and it is 0 or 1 everywhere."""
-    near = basis[(basis @ start).abs().argsort()[: len(basis) // 2]]
-    lengths, coordinates = torch.linalg.eigh(near.t() @ near)  # ascending, squared
+    lengths = (basis @ start).abs()
+    half = lengths.argsort()[: len(basis) // 2]
+    small = (lengths <= lengths.max() / 2).nonzero()[:, 0]  # half of the zeros can leave a second vector open
+    return next((column for near in (half, small) if (column := _fixed_by(basis, near)) is not None), None)
+
+
+def _fixed_by(basis: Tensor, near: Tensor) -> Tensor | None:
+    """The 0/1 vector of the span that is 0 at these nodes."""
+    lengths, coordinates = torch.linalg.eigh(basis[near].t() @ basis[near])  # ascending, squared
     vector = basis @ coordinates[:, 0]
     largest = vector[vector.abs().argmax()]
     if lengths[0] > EXACT**2 * lengths[-1] or not largest:
