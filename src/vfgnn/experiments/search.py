@@ -13,7 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from vfgnn.data import datasets
-from vfgnn.data.partition import check_proportions, deal, edge_owners
+from vfgnn.data.partition import check_proportions, deal, known_edges
 from vfgnn.experiments.batched import main as batched
 from vfgnn.experiments.batched.jobs import Curve, Job, Row, Value, write_jobs
 from vfgnn.experiments.catalogue import BEST, Model
@@ -134,7 +134,7 @@ def arrays_of(data: Data, seed: int) -> dict[str, np.ndarray]:
         owner[deal(len(owner), shares, rng)[1]] = 1
         found["column_owner"] = owner
         edges = data.edge_index.numpy()
-        found[f"edge_owner_{reading}"] = edge_owners(edges, shares, reading, rng).astype(np.int8)  # type: ignore[arg-type]
+        found[f"known_edges_{reading}"] = known_edges(edges, shares, reading, rng)
     for part, rows in (("train", labels.train), ("val", labels.val)):
         found[part], found[f"y_{part}"] = rows.numpy().astype(np.int32), labels.y[rows].numpy().astype(np.int8)
     return found
