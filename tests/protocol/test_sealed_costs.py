@@ -77,6 +77,13 @@ def test_links_have_room_for_every_step(name):
             assert message.bytes <= use.kinds.get(message.kind, 0), (phase.name, moment, message)
 
 
+def test_openings_that_do_not_wait_for_each_other_share_a_round():
+    """Default steps and hops: the prototype had 244 rounds. A hop is two, so 160 of them are those of the graph."""
+    held, labels = small(2, seed=61)
+    agreement = agreement_of(held, labels, settings_of(order="labels", steps=4, hops=10))
+    assert script(SealedSizes(agreement, len(labels.train), len(labels.val))).rounds == 216
+
+
 def count_rounds(monkeypatch):
     """How often each holder waits for others: openings, products with private matrices, and what is told."""
     found = Counter()
