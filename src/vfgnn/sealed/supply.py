@@ -17,7 +17,14 @@ from vfgnn.messages import Kind
 from vfgnn.mpc.shared import Operation
 from vfgnn.mpc.sparse import PreparedHop, PrivateGraphs
 from vfgnn.sealed.offline import OfflineWork
-from vfgnn.sealed.program import COLUMNS_CORRECTION, CORRECTION, NODES_CORRECTION, SealedMoment
+from vfgnn.sealed.program import (
+    COLUMNS_CORRECTION,
+    CORRECTION,
+    NODES_CORRECTION,
+    Begun,
+    SealedMoment,
+    dealing_order,
+)
 from vfgnn.sealed.rehearsal import Hop, Item, ToColumns, ToNodes
 
 MOST_BYTES = 2**28  # that lie here unused; one item more where nothing else does
@@ -97,16 +104,20 @@ class HolderOffline(OfflineWork):
     ) -> None:
         super().__init__(agreement, channel, known)
         me = channel.party
-        self._supply, self._graphs, self._hop_number = supply, graphs, 0
+        self._supply, self._graphs = supply, graphs
+        self._begun = self._completed = 0
         self._corrected = me == agreement.holder_names[-1]
         self._multiplies = any(owner.name != me for owner in agreement.feature_holders)
 
     def deal(self, items: Iterable[Item]) -> None:
         """Everything for these items. Reveals: nothing; what goes back to the dealer is padded."""
-        for item in items:
-            if isinstance(item, Hop):
-                hop = self._graphs.prepare(self.channel, self._hop_number, item.width)
-                self._hop_number += 1
+        for item in dealing_order(self.agreement, items):
+            if isinstance(item, Begun):
+                self._graphs.begin(self.channel, self._begun, item.width)
+                self._begun += 1
+            elif isinstance(item, Hop):
+                hop = self._graphs.complete(self.channel, self._completed)
+                self._completed += 1
                 self._supply.hops.put(hop, hop.bytes)
             elif isinstance(item, (ToColumns, ToNodes)) and self._multiplies:
                 kind = COLUMNS_CORRECTION if isinstance(item, ToColumns) else NODES_CORRECTION
