@@ -13,7 +13,7 @@ import torch
 
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
-from vfgnn.messages import Kind
+from vfgnn.mpc.products import Prepared, PrivateProducts
 from vfgnn.mpc.shared import Operation
 from vfgnn.mpc.sparse import PreparedHop, PrivateGraphs
 from vfgnn.sealed.offline import OfflineWork
@@ -66,7 +66,7 @@ class Supply:
         self.failure: BaseException | None = None
         self._most = most_bytes
         self.corrections = Stock[torch.Tensor](self)
-        self.products = Stock[torch.Tensor](self)
+        self.products = Stock[Prepared](self)
         self.hops = Stock[PreparedHop](self)
 
     def make_room(self, size: int) -> None:
@@ -87,8 +87,8 @@ class Supply:
         """Of the coming operation."""
         return self.corrections.take()
 
-    def next_product(self, kind: Kind) -> torch.Tensor:
-        """The correction of the coming product with features."""
+    def next_product(self) -> Prepared:
+        """What the coming product with features needs ahead."""
         return self.products.take()
 
     def next_hop(self) -> PreparedHop:
@@ -100,14 +100,19 @@ class HolderOffline(OfflineWork):
     """Receives, and answers the dealer's bounces."""
 
     def __init__(
-        self, agreement: Agreement, channel: Channel, known: SealedMoment, supply: Supply, graphs: PrivateGraphs
+        self,
+        agreement: Agreement,
+        channel: Channel,
+        known: SealedMoment,
+        supply: Supply,
+        *,
+        graphs: PrivateGraphs,
+        products: PrivateProducts,
     ) -> None:
         super().__init__(agreement, channel, known)
-        me = channel.party
-        self._supply, self._graphs = supply, graphs
-        self._begun = self._completed = 0
-        self._corrected = me == agreement.holder_names[-1]
-        self._multiplies = any(owner.name != me for owner in agreement.feature_holders)
+        self._supply, self._graphs, self._products = supply, graphs, products
+        self._begun = self._completed = self._multiplied = 0
+        self._corrected = channel.party == agreement.holder_names[-1]
 
     def deal(self, items: Iterable[Item]) -> None:
         """Everything for these items. Reveals: nothing; what goes back to the dealer is padded."""
@@ -119,14 +124,24 @@ class HolderOffline(OfflineWork):
                 hop = self._graphs.complete(self.channel, self._completed)
                 self._completed += 1
                 self._supply.hops.put(hop, hop.bytes)
-            elif isinstance(item, (ToColumns, ToNodes)) and self._multiplies:
-                kind = COLUMNS_CORRECTION if isinstance(item, ToColumns) else NODES_CORRECTION
-                correction = self.channel.receive(DEALER, kind)
-                self._supply.products.put(correction, correction.nbytes)
+            elif isinstance(item, (ToColumns, ToNodes)):
+                self._multiply(item)
             elif isinstance(item, Operation) and self._corrected:
                 for _ in item.correction:
                     correction = self.channel.receive(DEALER, CORRECTION)
                     self._supply.corrections.put(correction, correction.nbytes)
+
+    def _multiply(self, item: ToColumns | ToNodes) -> None:
+        back = isinstance(item, ToColumns)
+        self._multiplied += 1
+        made = self._products.prepared(
+            self.channel,
+            "backward" if back else "forward",
+            self._multiplied,
+            COLUMNS_CORRECTION if back else NODES_CORRECTION,
+            dim=item.width,
+        )
+        self._supply.products.put(made, made.bytes)
 
     def fail(self, error: BaseException) -> None:
         """The steps hear it when they ask for more."""
