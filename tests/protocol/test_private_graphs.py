@@ -128,10 +128,12 @@ def test_a_hop_number_is_prepared_once_and_used_once():
     run = Run(6, [star(6), star(6)], (10, 10))
     run.go([words(6, 2)])
     graphs = run.graphs["h0"]
-    with pytest.raises(CorrelationReused):
-        graphs.prepare(graphs._channel, 0, 2)
-    with pytest.raises(CorrelationReused):
-        run.dealer.deal(run.dealer._channel, 0, 2)
+    for party in (graphs, run.dealer):
+        with pytest.raises(CorrelationReused):
+            party.begin(party._channel, 0, 2)
+        for number in (0, 1):  # one that was completed, and one that never began
+            with pytest.raises(CorrelationReused):
+                party.complete(party._channel, number)
     with pytest.raises(CorrelationReused):
         graphs.times(words(6, 2), run.prepared["h0"][0], self_loops=True)
 

@@ -28,7 +28,7 @@ from vfgnn.party.accounts import Accounts
 from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
-from vfgnn.party.roles import AnyRole, contribution_of, make_role
+from vfgnn.party.roles import AnyRole, contribution_of, make_role, role_type
 from vfgnn.party.sealed_notes import note_bytes, note_opened
 from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
 from vfgnn.program import Watch, carry_out
@@ -71,6 +71,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         torch.set_num_threads(party.threads or torch.get_num_threads())
         refuse_unusable_key(file, party)
         data = load_data(file, party)
+        role_type(agreement, party.name)  # loaded while nobody waits for this party yet
         folder = RunFolder(party.run_folder, party.name, fresh=fresh)
         logs.configure(party.name, file=folder.log, as_json=log_json)
         if party.insecure_seed is not None:
