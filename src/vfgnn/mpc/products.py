@@ -75,7 +75,7 @@ class PrivateProducts:
         next_correction: Callable[[Kind], torch.Tensor] | None = None,
     ) -> None:
         """`next_correction`: where the dealer's corrections are; None: they come when they are needed."""
-        self._device = device or torch.device("cpu")
+        self.device = device or torch.device("cpu")
         self._channel, self._shape, self._x = channel, shape, x
         self._holders, self._masks = holders, masks
         self._counters = Counters()
@@ -124,9 +124,9 @@ class PrivateProducts:
         if self._x is not None:
             parts.append(self._x.times(self._plus_received(blocks[me], kind, senders)))
         if prepared.v:
-            parts.append(self._next_correction(correction).to(self._device))
+            parts.append(self._next_correction(correction).to(self.device))
         size = (self._shape.nodes, dim or self._shape.dim)
-        return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self._device)
+        return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self.device)
 
     def backward(
         self,
@@ -149,7 +149,7 @@ class PrivateProducts:
             product = self._x.transpose_times(self._plus_received(own, kind, senders))
             shares[me] = _sum([product, prepared.parts.get(me)])
         if prepared.v:
-            dealt = self._next_correction(correction).to(self._device)
+            dealt = self._next_correction(correction).to(self.device)
             parts = torch.split(dealt, [self._shape.columns[owner] for owner in self._others])
             for owner, part in zip(self._others, parts, strict=True):
                 shares[owner] = prepared.parts[owner].add_(part)
@@ -182,13 +182,13 @@ class PrivateProducts:
             return Prepared(v, parts)
         for owner in self._others if me in senders else ():
             rows = shape.columns[owner] if direction == "forward" else shape.nodes
-            v[owner] = masks.operand(owner, direction, counter, (rows, width)).to(self._device)
+            v[owner] = masks.operand(owner, direction, counter, (rows, width)).to(self.device)
             masked = self._masked[owner]
             parts[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
         others = [other for other in senders if other != me]
         if me in shape.columns and others:
             size = (shape.nodes if direction == "forward" else shape.columns[me], width)
-            parts[me] = _sum([masks.result(other, direction, counter, size).to(self._device) for other in others])
+            parts[me] = _sum([masks.result(other, direction, counter, size).to(self.device) for other in others])
         if direction == "forward" and parts:
             parts = {me: _sum(list(parts.values()))}
         return Prepared(v, parts)
@@ -198,7 +198,7 @@ class PrivateProducts:
         return _sum([*received, own])
 
     def _receive(self, sender: str, kind: Kind) -> torch.Tensor:
-        return self._channel.receive(sender, kind).to(self._device)
+        return self._channel.receive(sender, kind).to(self.device)
 
     def close(self) -> None:
         """End the background thread."""
