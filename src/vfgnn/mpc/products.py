@@ -82,7 +82,7 @@ class PrivateProducts:
         next_prepared: Callable[[], Prepared] | None = None,
     ) -> None:
         """`next_prepared`: where `prepared` lays what it makes; None: corrections come when they are needed."""
-        self._device = device or torch.device("cpu")
+        self.device = device or torch.device("cpu")
         self._channel, self._shape, self._x = channel, shape, x
         self._holders, self._masks = holders, masks
         self._counters = Counters()
@@ -133,7 +133,7 @@ class PrivateProducts:
         if prepared.v:
             parts.append(self._correction(prepared, correction))
         size = (self._shape.nodes, dim or self._shape.dim)
-        return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self._device)
+        return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self.device)
 
     def backward(
         self,
@@ -192,7 +192,7 @@ class PrivateProducts:
 
     def _correction(self, prepared: Prepared, kind: Kind) -> torch.Tensor:
         dealt = prepared.correction
-        return (self._channel.receive(DEALER, kind) if dealt is None else dealt).to(self._device)
+        return (self._channel.receive(DEALER, kind) if dealt is None else dealt).to(self.device)
 
     def _prepare(self, direction: Direction, counter: int, senders: Sequence[str], dim: int | None) -> Prepared:
         masks, me, shape = self._masks, self._channel.party, self._shape
@@ -202,13 +202,13 @@ class PrivateProducts:
             return Prepared(v, parts)
         for owner in self._others if me in senders else ():
             rows = shape.columns[owner] if direction == "forward" else shape.nodes
-            v[owner] = masks.operand(owner, direction, counter, (rows, width)).to(self._device)
+            v[owner] = masks.operand(owner, direction, counter, (rows, width)).to(self.device)
             masked = self._masked[owner]
             parts[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
         others = [other for other in senders if other != me]
         if me in shape.columns and others:
             size = (shape.nodes if direction == "forward" else shape.columns[me], width)
-            parts[me] = _sum([masks.result(other, direction, counter, size).to(self._device) for other in others])
+            parts[me] = _sum([masks.result(other, direction, counter, size).to(self.device) for other in others])
         if direction == "forward" and parts:
             parts = {me: _sum(list(parts.values()))}
         return Prepared(v, parts)
@@ -218,7 +218,7 @@ class PrivateProducts:
         return _sum([*received, own])
 
     def _receive(self, sender: str, kind: Kind) -> torch.Tensor:
-        return self._channel.receive(sender, kind).to(self._device)
+        return self._channel.receive(sender, kind).to(self.device)
 
     def close(self) -> None:
         """End the background thread."""

@@ -97,7 +97,7 @@ class PrivateGraphs:
         self._masks = GraphMasks(dealer_seed, run=run, holder=me)
         self._edges = check_edges(edge_index, nodes=shape.nodes, declared=shape.entries[me], holder=me)
         self._digest = self._edges.digest
-        self._matrix = self._edges.matrix() if me in shape.owners else None
+        self._matrix = self._edges.matrix(shape.entries[me]) if me in shape.owners else None
         self._own: OwnerTables | None = None
         self._pads: dict[str, GraphMasks] = {}  # r2 towards each partner
         self._tables: dict[str, PartnerTables] = {}  # of each other owner

@@ -43,7 +43,7 @@ class SealedLabelHolder(SealedHolder):
         super().__init__(agreement, channel, own)
         self._labels, self._on_epoch, self._wanted = own.known_labels, own.on_epoch, own.wanted
         if not self._labels.trained:
-            _refuse_one_class(self._labels)
+            _refuse_missing_classes(self._labels)
         self.leader = self
         self.heard = torch.empty(0)
         self._steps: Steps | None = None
@@ -173,8 +173,18 @@ class SealedLabelHolder(SealedHolder):
             self._on_epoch(EpochMetrics((moment.number or 0) + 1, None, None))
 
 
-def _refuse_one_class(labels: Labels) -> None:
+def _refuse_missing_classes(labels: Labels) -> None:
     """A class without a training row is allowed: its share of them is 0, and so are its scores."""
+    known = labels.y[labels.y >= 0]
+    missing = (torch.bincount(known, minlength=labels.classes) == 0).nonzero()[:, 0].tolist()
+    if missing:
+        raise DataError(
+            "a class that no row has",
+            expected=f"each of the classes 0 to {labels.classes - 1} in one row at least",
+            got=f"no row of class {', '.join(map(str, missing))}",
+            where="labels of the label holder",
+            hint="declare fewer classes, or label a row of each",
+        )
     if len(torch.unique(labels.y[labels.train])) < 2:
         raise DataError(
             "training rows of a single class",
