@@ -16,7 +16,7 @@ from vfgnn.data import datasets
 from vfgnn.data.partition import check_proportions, deal, known_edges
 from vfgnn.experiments.batched import main as batched
 from vfgnn.experiments.batched.jobs import Curve, Job, Row, Value, write_jobs
-from vfgnn.experiments.catalogue import BEST, Model
+from vfgnn.experiments.catalogue import BEST, READINGS, Model
 from vfgnn.experiments.grids import Point, points
 from vfgnn.lab.federation import split_labels
 from vfgnn.settings import Preset, Settings
@@ -25,7 +25,6 @@ SEARCH_SEEDS = (1000, 1001)
 FINAL_SEEDS = (1002, 1003, 1004)  # on which the best few are judged once more
 FINALISTS = 10
 LARGEST = "pubmed"  # comes last
-READINGS = ("undirected", "directed")
 USED = [
     *("gnn", "layers", "dim", "hidden_layers", "epochs", "dropout", "teleport", "confidence_degree"),
     *("feature_scaling", "embedding_activation", "initial_embedding", "row_scale", "head_scale", "output_scale"),
