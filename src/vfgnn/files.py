@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -148,6 +148,10 @@ def _possible(path: Path) -> Path:
 
 
 OwnPath = Annotated[Path, AfterValidator(_possible)]
+TableKind = Literal["nodes", "edges", "labels"]
+Acceptable = Literal["LABEL_AMONG_FEATURES", "DETERMINES_LABEL", "UNKNOWN_ENDS", "LOST_ZEROS", "CLASSES_ALIKE"]
+ACCEPTABLE: tuple[str, ...] = get_args(Acceptable)
+"""What a holder may accept in its tables (data/disasters.py)."""
 
 
 class DataFiles(BaseModel):
@@ -158,6 +162,7 @@ class DataFiles(BaseModel):
     nodes: OwnPath | None = None  # table of ids and features, CSV or Parquet (data/tables.py)
     edges: OwnPath | None = None  # table of pairs of ids
     columns: dict[str, Any] = {}  # which column is what (data/columns.py)
+    csv: dict[TableKind, dict[str, Any]] = {}  # how each CSV file is written (data/dialect.py)
     holding: OwnPath | None = None  # instead of tables: aligned features and edges (data/prepared.py)
     labels: OwnPath | None = None  # label holder only; of the same kind as the others
 
@@ -165,8 +170,8 @@ class DataFiles(BaseModel):
     def _consistent(self) -> Self:
         if (self.nodes is None) == (self.holding is None):
             raise ValueError("either nodes (a table with ids) or holding (aligned tensors) is needed")
-        if self.holding is not None and (self.edges is not None or self.columns):
-            raise ValueError("edges and [data.columns] go with a table of nodes; a holding has its own edges")
+        if self.holding is not None and (self.edges is not None or self.columns or self.csv):
+            raise ValueError("edges, [data.columns] and [data.csv] go with a table of nodes, not with a holding")
         return self
 
 
@@ -193,7 +198,17 @@ class PartyFile(BaseModel):
     module: str | None = None  # package.module:Class for `gnn = "own"` at a holder, for `combine = "own"` at the server
     mechanism: str | None = None  # holder: package.module:Class in the place of the Gaussian noise on its rows
     insecure_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # for tests: nothing is secret with it
+    accept: tuple[Acceptable, ...] = ()  # what would be refused in this holder's tables; `vfgnn data check` names it
+    min_common: Annotated[float, Field(ge=0, le=1)] = 0.1  # of this holder's ids; a run with fewer common ones ends
     data: DataFiles | None = None
+
+
+def make_data_files(where: str, **given: object) -> DataFiles:
+    """[data] of a party.toml, from options; `where` is for messages."""
+    try:
+        return DataFiles.model_validate(given)
+    except ValidationError as error:
+        raise explain(error, where, DataFiles) from None
 
 
 def load_federation(path: Path) -> FederationFile:
@@ -215,7 +230,7 @@ def load_party(path: Path) -> PartyFile:
     if party.data is not None:
         keys = ("nodes", "edges", "holding", "labels")
         paths = {key: home / path for key in keys if (path := getattr(party.data, key)) is not None}
-        changed["data"] = DataFiles(**paths, columns=party.data.columns)
+        changed["data"] = party.data.model_copy(update=paths)
     return party.model_copy(update=changed)
 
 

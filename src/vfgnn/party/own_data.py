@@ -7,6 +7,7 @@ something to read.
 import hashlib
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,13 +16,15 @@ from pydantic import ValidationError
 from vfgnn import randomness
 from vfgnn.agreement import DEALER, SERVER, Agreement
 from vfgnn.errors import ConfigError, DataError
-from vfgnn.files import FederationFile, PartyFile
+from vfgnn.files import DataFiles, FederationFile, PartyFile, TableKind
 from vfgnn.settings import explain
 
 if TYPE_CHECKING:
     from vfgnn.data.feature_maps import FeatureMap
     from vfgnn.data.holdings import Holding, Labels
-    from vfgnn.data.tables import Columns, EdgeTable, LabelTable, NodeTable
+    from vfgnn.data.label_table import LabelTable
+    from vfgnn.data.sources import Source
+    from vfgnn.data.tables import Columns, EdgeTable, NodeTable
 
 
 PSI_LIBRARY = "private_set_intersection"
@@ -151,28 +154,55 @@ def _load_prepared(agreement: Agreement, party: PartyFile) -> OwnData:
 
 def columns_of(party: PartyFile) -> "Columns":
     """[data.columns], checked."""
+    return checked_columns(party.data)
+
+
+def checked_columns(data: DataFiles | None) -> "Columns":
+    """The same, also where there is no party.toml yet."""
     from vfgnn.data.tables import Columns
 
     try:
-        return Columns.model_validate({} if party.data is None else party.data.columns)
+        return Columns.model_validate({} if data is None else data.columns)
     except ValidationError as error:
         raise explain(error, "[data.columns] in party.toml", Columns) from None
 
 
+def table_of(data: DataFiles, kind: TableKind) -> "Source | None":
+    """One of this holder's tables, and how it is written."""
+    from vfgnn.data.dialect import Dialect
+    from vfgnn.data.sources import source_of
+
+    path: Path | None = getattr(data, kind)
+    try:
+        dialect = Dialect.model_validate(data.csv.get(kind, {}))
+    except ValidationError as error:
+        raise explain(error, f"[data.csv.{kind}] in party.toml", Dialect) from None
+    return None if path is None else source_of(path, dialect=dialect)
+
+
 def read_tables(party: PartyFile, *, stratified: bool = True, fitted: int | None = None) -> OwnTables:
-    """This holder's tables; labels that will be noised are split without regard to their classes."""
+    """This holder's tables; labels that will be noised are split without regard to their classes.
+
+    `fitted`: of a trained model. Without it, tables that are hardly meant so are refused (data/disasters.py).
+    """
     from vfgnn.data import tables
+    from vfgnn.data.disasters import disasters, refuse_disasters
+    from vfgnn.data.label_table import read_labels
 
     data, columns = party.data, columns_of(party)
-    if data is None or data.nodes is None:
+    source = None if data is None else table_of(data, "nodes")
+    if data is None or source is None:
         raise ConfigError("no tables", expected="[data] nodes = ... in party.toml")
-    nodes = tables.read_nodes(data.nodes, columns, fitted=fitted)
-    edges = None if data.edges is None else tables.read_edges(data.edges, columns, nodes)
-    labels = None
-    if data.labels is not None:
+    nodes = tables.read_nodes(source, columns, fitted=fitted)
+    source = table_of(data, "edges")
+    edges = None if source is None else tables.read_edges(source, columns, nodes)
+    labels, source = None, table_of(data, "labels")
+    if source is not None:
         # The key only this party has: nobody else can tell from an id whether its label trains.
         secret = randomness.derive_key(hashlib.sha256(_key_of(party)).digest(), "label split")
-        labels = tables.read_labels(data.labels, columns, nodes, key=secret, stratified=stratified)
+        labels = read_labels(source, columns, nodes, key=secret, stratified=stratified)
+    if fitted is None:
+        refuse_disasters(disasters(nodes, edges, labels, columns), party.accept)
     return OwnTables(nodes, edges, labels)
 
 
