@@ -103,7 +103,7 @@ def federation(
     Example: `vfgnn init federation bank.card.toml telecom.card.toml dealer.card.toml --out federation.toml`
     """
     from vfgnn.party.cards import read_card
-    from vfgnn.party.federation_file import write_federation_file
+    from vfgnn.party.federation_file import lost_zeros_of, write_federation_file
 
     chosen = {"protocol": protocol, **({} if mode is None else {"initial_embedding": mode})}
     file = write_federation_file(
@@ -115,6 +115,8 @@ def federation(
         keep_local_neighbours=keep_local_neighbours,
     )
     typer.echo(f"{out}: {', '.join(file.parties)}; labels at {file.label_holder}")
+    for one, other in lost_zeros_of(file.holders):
+        typer.echo(f"    ids of {other} have leading zeros, those of {one} have none: {one} will refuse to run")
     typer.echo(
         "    give it to all parties; each runs `vfgnn doctor` and then `vfgnn run` with it and its own party.toml"
     )

@@ -5,7 +5,7 @@ profile goes on with what can be read, so that all are found at once. It has cou
 words and ranges of a column for a histogram. It never has the value of an id.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 
 from vfgnn.data.column import Column, Floats
 from vfgnn.data.columns import LIKE_DATES, Block, Columns, features
-from vfgnn.data.dialect import Dialect, differing
+from vfgnn.data.dialect import Dialect
 from vfgnn.data.disasters import disasters
 from vfgnn.data.faults import DataFinding, TableFault
+from vfgnn.data.ids import kind_of_ids, matching, with_leading_zeros
 from vfgnn.data.label_table import PARTS, LabelTable, read_labels
-from vfgnn.data.sources import Source
+from vfgnn.data.sources import Source, refuse_dialect
 from vfgnn.data.tables import EdgeTable, NodeTable, distinct, read_columns, read_edges, table_of
 from vfgnn.errors import TableError
 
 BARS, MOST_BARS = 20, 12  # of a histogram of numbers, and of words
 MANY_GAPS, MOSTLY = 0.5, 0.9
-WHOLE, ZERO_FIRST = "^-?[0-9]+$", "^0[0-9]+$"
 NUMBER = r"^[-+]?\d+([.,]\d+)?$"
 
 
@@ -169,19 +169,12 @@ class _Look:
         if count:
             self.findings.append(DataFinding(code, "warning", file, column, count, found, to_do))
 
-    def _dialect(self, source: Source, names: Sequence[str]) -> None:
-        """What can be read and yet looks like another dialect."""
-        if source.path is not None and source.is_csv:
-            other = differing(source.path, source.dialect, names)
-            if other is not None:
-                raise other
-
     # nodes
 
     def nodes(self, source: Source) -> NodesProfile | None:
         """Every column by itself, so that one that cannot be read hides no other."""
         with self._going_on():
-            self._dialect(source, [self.columns.id])
+            refuse_dialect(source, [self.columns.id])
             read = read_columns(source, self.columns)
             key = read.pop(self.columns.id)
             ids = self._ids(key)
@@ -202,7 +195,7 @@ class _Look:
         except TableError:
             return IdsProfile(key.name, "-", 0, 0, 0)
         missing, repeated = len(key.values) - len(text), len(text) - pc.count_distinct(text).as_py()
-        return IdsProfile(key.name, kind_of_ids(text), _matching(text, ZERO_FIRST), missing, repeated)
+        return IdsProfile(key.name, kind_of_ids(text), with_leading_zeros(text), missing, repeated)
 
     def _column(self, column: Column, blocks: dict[str, Block]) -> ColumnProfile:
         gaps, different = _gaps(column), pc.count_distinct(column.values).as_py()
@@ -237,11 +230,11 @@ class _Look:
 
     def _words(self, column: Column, block: Block, drop: str) -> None:
         words = pa.array([one.removeprefix(f"{column.name}=") for one in block.names], pa.string())
-        if len(words) and _matching(words, LIKE_DATES) == len(words):
+        if len(words) and matching(words, LIKE_DATES) == len(words):
             hint = 'state their format under dates in [data.columns], as { opened = "%d.%m.%Y" }'
             what = "dates in a format that is not stated become one column for each"
             self._note(TableFault.DATES_AS_TEXT, column.source.name, column.name, len(words), what, hint)
-        elif len(words) > 1 and _matching(words, NUMBER) >= MOSTLY * len(words):
+        elif len(words) > 1 and matching(words, NUMBER) >= MOSTLY * len(words):
             what = "numbers among other words become one column for each"
             hint = f"empty the cells that are no numbers, or {drop}"
             self._note(TableFault.NUMBERS_AS_TEXT, column.source.name, column.name, len(words), what, hint)
@@ -252,7 +245,7 @@ class _Look:
         """As they would be read."""
         columns, name = self.columns, source.name
         with self._going_on():
-            self._dialect(source, [columns.source, columns.target])
+            refuse_dialect(source, [columns.source, columns.target])
             found = self.edge_table = read_edges(source, columns, nodes)
             if 2 * found.unknown <= found.rows:  # more is a disaster
                 what = f"{found.unknown:,} of {found.rows:,} edges have an end that is not in the node table: dropped"
@@ -270,7 +263,7 @@ class _Look:
         """As they would be read; the split by a keyed hash has the same counts under every key."""
         columns, name = self.columns, source.name
         with self._going_on():
-            self._dialect(source, [columns.id, columns.label])
+            refuse_dialect(source, [columns.id, columns.label])
             found = self.label_table = read_labels(source, columns, nodes)
             what = "labels of ids that are not in the node table: dropped"
             self._note(TableFault.UNKNOWN_LABELS, name, columns.id, found.unknown, what)
@@ -287,17 +280,6 @@ class _Look:
         """Over all tables together."""
         if self.table is not None:
             yield from disasters(self.table, self.edge_table, self.label_table, self.columns)
-
-
-def kind_of_ids(ids: pa.Array) -> str:
-    """For people: whole numbers, text, and how long they are."""
-    lengths = pc.min_max(pc.utf8_length(ids)).as_py()
-    if lengths["min"] is None:
-        return "none"
-    kind = "whole numbers" if _matching(ids, WHOLE) == len(ids) else "text"
-    unit = "digits" if kind == "whole numbers" else "characters"
-    least, most = lengths["min"], lengths["max"]
-    return f"{kind} of {most if least == most else f'{least} to {most}'} {unit}"
 
 
 def histogram(column: Column, block: Block, columns: Columns) -> Histogram | None:
@@ -334,13 +316,9 @@ def _written(source: Source) -> Dialect | None:
     return source.dialect if source.is_csv else None
 
 
-def _matching(text: pa.Array | pa.ChunkedArray, form: str) -> int:
-    return int(pc.sum(pc.match_substring_regex(text, form)).as_py() or 0)
-
-
 def _gaps(column: Column) -> int:
     missing = column.values.null_count if column.is_text else pc.sum(column.values.is_null(nan_is_null=True)).as_py()
-    return int(missing or 0) + (_matching(column.values, "^$") if column.is_text else 0)
+    return int(missing or 0) + (matching(column.values, "^$") if column.is_text else 0)
 
 
 def _kind(column: Column) -> str:

@@ -132,6 +132,8 @@ def read(source: Source, names: Sequence[str], *, text: Collection[str] = ()) ->
                     decimal_point=source.dialect.decimal,
                 )
                 table = pyarrow.csv.read_csv(path, _read(source), _parse(source), wanted)
+    if source.is_csv and any(pa.types.is_binary(column.type) for column in table.columns):
+        refuse_dialect(source, names)  # text that cannot be decoded comes as bytes
     if table.num_rows == 0:
         raise TableError(TableFault.NO_ROWS, "an empty table", expected="at least one row", file=source.name)
     return table
@@ -142,9 +144,7 @@ def demand(source: Source, there: Collection[str], names: Collection[str]) -> No
     missing = [name for name in names if name not in there]
     if not missing:
         return
-    other = differing(source.path, source.dialect, names) if source.path is not None and source.is_csv else None
-    if other is not None:
-        raise other
+    refuse_dialect(source, names)
     shown = ", ".join(list(there)[:LISTED]) + (f" and {len(there) - LISTED} more" if len(there) > LISTED else "")
     raise TableError(
         TableFault.NO_COLUMN,
@@ -155,6 +155,13 @@ def demand(source: Source, there: Collection[str], names: Collection[str]) -> No
         column=missing[0],
         hint="give the file a header, or name its columns in [data.columns] of party.toml",
     )
+
+
+def refuse_dialect(source: Source, names: Collection[str]) -> None:
+    """Say what a CSV looks like, if that is another dialect than the stated one."""
+    other = differing(source.path, source.dialect, names) if source.path is not None and source.is_csv else None
+    if other is not None:
+        raise other
 
 
 def _read(source: Source) -> pyarrow.csv.ReadOptions:

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from vfgnn import randomness
 from vfgnn.agreement import DEALER, SERVER, Agreement
-from vfgnn.errors import ConfigError, DataError
+from vfgnn.errors import ConfigError, DataError, TableError
+from vfgnn.explained import explain
 from vfgnn.files import DataFiles, FederationFile, PartyFile, TableKind
-from vfgnn.settings import explain
 
 if TYPE_CHECKING:
     from vfgnn.data.feature_maps import FeatureMap
@@ -97,6 +97,24 @@ class OwnData:
     labels: "Labels | None" = None
     tables: OwnTables | None = None
 
+    def in_words(self) -> str:
+        """Sizes alone, for its owner."""
+        holding, labels = self.everything, self.labels
+        if holding is None:
+            return "none, as it should be"
+        told = [
+            f"{holding.size:,} nodes, {holding.x.shape[1]:,} features, {holding.edge_index.shape[1]:,} edge entries"
+        ]
+        if self.tables is not None and self.tables.edges is not None and self.tables.edges.unknown:
+            told.append(f"{self.tables.edges.unknown:,} rows of edges dropped: an end is not in the node table")
+        if self.tables is not None and self.tables.labels is not None:
+            found = self.tables.labels
+            told.append(f"{len(found.rows):,} labels of {len(found.classes)} classes")
+        elif labels is not None:
+            parts = ((name, len(getattr(labels, name))) for name in ("train", "val", "test"))
+            told.append(f"{labels.classes} classes; " + ", ".join(f"{name} {count:,}" for name, count in parts))
+        return "; ".join(told)
+
     @property
     def everything(self) -> "Holding | None":
         """All rows that there are: of tables also those that are not common."""
@@ -126,7 +144,7 @@ def load_data(file: FederationFile, party: PartyFile, *, fitted: Fitted | None =
             "tables: nodes = ..." if data.nodes is None else "holding = ..., or an [alignment] in the federation file"
         )
         raise ConfigError("data of another kind than the federation file expects", expected=wanted, where="party.toml")
-    found = _load_tables(agreement, party, fitted) if data.holding is None else _load_prepared(agreement, party)
+    found = _load_tables(file, party, fitted) if data.holding is None else _load_prepared(agreement, party)
     if agreement.sealed and fitted is None:  # a trained model's nodes are looked at when its role is made
         from vfgnn.party.sealed_data import refuse_unfit
 
@@ -219,7 +237,29 @@ def _key_of(party: PartyFile) -> bytes:
         ) from None
 
 
-def _load_tables(agreement: Agreement, party: PartyFile, fitted: Fitted | None) -> OwnData:
+def _refuse_lost_zeros(file: FederationFile, party: PartyFile, found: OwnTables) -> None:
+    """Ids that another holder has with leading zeros, by what the federation file says of how they are written."""
+    from vfgnn.data.faults import TableFault
+    from vfgnn.data.ids import shape_of_ids
+
+    own = shape_of_ids(found.nodes.ids)
+    for other in file.holders:
+        theirs = other.ids
+        if theirs is None or other.name == party.name or TableFault.LOST_ZEROS in party.accept:
+            continue
+        if own.has_lost_zeros_of(theirs):
+            raise TableError(
+                TableFault.LOST_ZEROS,
+                f"ids of {other.name} have leading zeros, those of {party.name} have none",
+                expected=f"ids written alike at all holders: digits with leading zeros, up to {theirs.longest}",
+                file=found.nodes.file,
+                hint="write them as text, so that no program drops their zeros; "
+                f'or accept = ["{TableFault.LOST_ZEROS}"] in party.toml',
+            )
+
+
+def _load_tables(file: FederationFile, party: PartyFile, fitted: Fitted | None) -> OwnData:
+    agreement = file.agreement
     stratified, known = agreement.settings.privacy.label_epsilon is None, fitted or Fitted(None, None)
     found = read_tables(party, stratified=stratified, fitted=known.rows)
     if agreement.sealed:
@@ -227,6 +267,8 @@ def _load_tables(agreement: Agreement, party: PartyFile, fitted: Fitted | None) 
 
         sealed_tables.refuse_edges(found, columns_of(party))
         found = sealed_tables.mapped(found, agreement.settings.sealed, known.columns)
+    if fitted is None:
+        _refuse_lost_zeros(file, party, found)
     shape = next(holder for holder in agreement.holders if holder.name == party.name)
     has_edges = found.edges is not None and len(found.edges.source) > 0
     declared = [("features", shape.features, int(found.nodes.x.shape[1])), ("edges", shape.edges, has_edges)]
