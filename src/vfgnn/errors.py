@@ -3,6 +3,7 @@
     VfgnnError                 1  what was expected, what came, where, and what to do
     ├── ConfigError            2  a setting, a key, a preset, a proportion
     ├── DataError              2  a file or a tensor that cannot be what it should be
+    │   └── TableError         2  a table of a holder: with a code, the file, the column and a count
     ├── ModuleError            2  a user's own code (GNN, combine, mechanism) that cannot take part
     ├── CheckpointRefused      2  a checkpoint that is not whole, not ours, or not of this run
     ├── DiskError              2  a file or folder of this party that its disk does not take
@@ -96,6 +97,28 @@ class DataError(VfgnnError):
     """A file or tensor that cannot be what it should be."""
 
     exit_code = ExitCode.BAD_INPUT
+
+
+class TableError(DataError):
+    """A table of this holder that cannot be used; `code` is a name for programs, `accept` and `vfgnn data check`."""
+
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        *,
+        file: str,
+        column: str | None = None,
+        count: int = 0,
+        at: str | None = None,
+        expected: str | None = None,
+        got: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """`count`: how many rows, 0: the file or the column as a whole; `at`: which row."""
+        where = ", ".join(part for part in (file, column and f"column {column}", at) if part)
+        super().__init__(what, expected=expected, got=got, where=where, hint=hint)
+        self.code, self.file, self.column, self.count = code, file, column, count
 
 
 class ModuleError(VfgnnError):

@@ -107,6 +107,23 @@ def test_peer_down(local):
     assert findings["server"].state == "ok"
 
 
+def test_an_unknown_host_is_named_as_such(local):
+    wrong = rewrite(local, A={"address": "no-such-host.invalid:7001"})
+    with waiting(local, "server"):
+        fault(look(wrong), "A", "the host no-such-host.invalid of A is unknown", "correct the address of A")
+
+
+def test_a_refused_connection_is_named_as_such(local):
+    finding = look(local)["A"]
+    assert finding.found.endswith("refuses connections to this port") and "Errno" not in finding.found
+
+
+def test_data_is_told_in_words(local):
+    with waiting(local, "server"):
+        findings = look(local)
+    assert "(" not in findings["data"].found and "40 nodes, 6 features" in findings["data"].found
+
+
 def test_wrong_port_another_party_answers(local):
     wrong = rewrite(local, A={"address": local.file.parties["server"].address})
     with waiting(local, "server"):

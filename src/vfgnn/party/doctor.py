@@ -23,6 +23,7 @@ from vfgnn.party.sealed_findings import sealed_findings
 from vfgnn.party.session import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint
+from vfgnn.transport.reach import AS_RUNNING
 from vfgnn.transport.revocation import RevocationList
 from vfgnn.transport.wire import Hello, highest_common
 
@@ -87,13 +88,7 @@ def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
     yield from _revocations(file, own)
     try:
         data = load_data(file, own)
-        found = f"{data.holding}, {data.labels or 'no labels'}"
-        if data.tables is not None:
-            tables = data.tables
-            found = f"{tables.nodes}, {tables.edges or 'no edges'}, {tables.labels or 'no labels'}"
-        elif data.holding is None:
-            found = "none, as it should be"
-        yield Finding("data", "ok", found)
+        yield Finding("data", "ok", data.in_words())
         if file.agreement.sealed:
             yield from sealed_findings(file, own, data)
     except VfgnnError as error:
@@ -186,29 +181,26 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
 
 async def _peer(endpoint: Endpoint, peer: str, called: dict[str, Hello], deadline: float) -> Finding:
     address = endpoint.file.parties[peer].address
+    absent: NotThere | None = None
     while True:
         if peer in called:
             return _compare(endpoint, peer, called[peer], 0.0)
         if address is not None:
-            finding = await _call(endpoint, peer)
-            if finding is not None:
-                return finding
+            found = await _call(endpoint, peer)
+            if isinstance(found, Finding):
+                return found
+            absent = found
         if time.monotonic() >= deadline:
             break
         await asyncio.sleep(0.3)
-    if address is None:
+    if absent is None:
         what = "has no address, so it dials this party; it has not called"
         return Finding(peer, "note", what, f"{peer} runs vfgnn doctor while this one waits (--wait 60)")
-    return Finding(
-        peer,
-        "fault",
-        f"nobody answers at {address}",
-        f"{peer} must be running (vfgnn run, or vfgnn doctor --wait 60) and listen there; then look at firewalls",
-    )
+    return Finding(peer, "fault", absent.what, absent.hint or f"{peer} {AS_RUNNING}")
 
 
-async def _call(endpoint: Endpoint, peer: str) -> Finding | None:
-    """None if nobody is there (yet)."""
+async def _call(endpoint: Endpoint, peer: str) -> Finding | NotThere:
+    """Why nobody is there (yet), or what was found."""
     try:
         connection = await endpoint.dial(peer, DOCTOR)
         began = time.monotonic()
@@ -217,8 +209,8 @@ async def _call(endpoint: Endpoint, peer: str) -> Finding | None:
         finally:
             await connection.close()
         return _compare(endpoint, peer, hello, (time.monotonic() - began) / 2)
-    except NotThere:
-        return None
+    except NotThere as absent:
+        return absent
     except PeerRefused as error:
         return as_finding(peer, error)
 

@@ -61,12 +61,14 @@ class Predictor:
 
 
 def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:
-    """The ids of a table, as the node table writes them."""
+    """The ids of a table, as the node table writes them; a CSV may be written in any way that can be told."""
     if path is None:
         return None
-    from vfgnn.data.tables import read_ids  # at the label holder only: nobody else's process may load it
+    from vfgnn.data.sources import sniffed  # at the label holder only: nobody else's process may load it
+    from vfgnn.data.tables import read_ids
 
-    return read_ids(path, columns_of(party))
+    columns = columns_of(party)
+    return read_ids(sniffed(path, [columns.id]), columns)
 
 
 def write_table(table: pa.Table, path: Path) -> None:

@@ -266,8 +266,10 @@ class OwnRun:
             self.nodes, rows = aligning.kept(self.folder.path, run, self.data)
         else:
             self.nodes, rows = aligning.align(self.file, session.channel, self.data)
+            share = {} if self.data.tables is None else {"common": aligning.told_share(self.data, self.nodes)}
+            logs.event("nodes aligned", nodes=self.nodes, **share)
+            aligning.refuse_few(self.party, self.data, self.nodes)
             aligning.keep(self.folder.path, run or "", self.nodes, rows, self.data)
-            logs.event("nodes aligned", nodes=self.nodes)
         self.data = aligning.over(self.file, self.data, rows)
 
     def _keep(self, role: AnyRole, number: int) -> None:
