@@ -46,6 +46,7 @@ class SealedLabelHolder(SealedHolder):
             _refuse_one_class(self._labels)
         self.leader = self
         self.heard = torch.empty(0)
+        self.products: list[torch.Tensor] = []  # inner products that it has learnt
         self._steps: Steps | None = None
         self._path = torch.empty(0)
         self._val_accuracy = 0.0
@@ -82,11 +83,13 @@ class SealedLabelHolder(SealedHolder):
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
+        self.products.append(products)
         self._steps = Steps.of(products, self.agreement.settings.sealed.kernel)
         return self._steps.words
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
         """The best combination for each ridge."""
+        self.products.append(products)
         if self._steps is None:
             raise RuntimeError("steps() comes first")
         sealed = self.agreement.settings.sealed

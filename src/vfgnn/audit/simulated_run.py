@@ -1,0 +1,71 @@
+"""A federation trained in this process, with every party's view of it and the whole truth.
+
+Whoever runs this has everybody's data: it is for test federations. Nothing leaves the process.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from vfgnn.agreement import Agreement
+from vfgnn.audit.views import FIRST, Opened, Truth, View
+from vfgnn.data.holdings import Holding, Labels
+from vfgnn.lab.simulate import SimulatedFederation, build
+from vfgnn.messages import Declared, Kind
+from vfgnn.model.ridge_training import pooled_scores
+from vfgnn.records import Outcome
+from vfgnn.sealed.label_holder import SealedLabelHolder
+from vfgnn.settings import Settings
+from vfgnn.transport.memory import InMemoryNetwork
+
+
+class Recorder(InMemoryNetwork):
+    """The network of a simulation, which keeps what crosses it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[Kind, str, str], list[Tensor]] = defaultdict(list)
+
+    def put(self, message: Declared, payload: Tensor) -> None:
+        """As in memory."""
+        link = self.kept[message.kind, message.sender, message.receiver]
+        del link[FIRST:]
+        link.append(payload.detach().clone())
+        super().put(message, payload)
+
+
+@dataclass(frozen=True, repr=False)
+class SimulatedRun:
+    """A finished test federation."""
+
+    agreement: Agreement
+    views: dict[str, View]  # by party
+    truth: Truth
+    outcome: Outcome
+
+
+def train_and_record(holdings: Sequence[Holding], labels: Labels, settings: Settings, *, seed: int) -> SimulatedRun:
+    """Train a federation in this process and keep everybody's view. The first holder has the labels."""
+    network = Recorder()
+    federation = build(holdings, labels, settings, seed=seed, network=network)
+    outcome = federation.train()
+    agreement = federation.agreement
+    held = dict(zip(agreement.holder_names, holdings, strict=True))
+    views = {}
+    for party in federation.parties:
+        own = {link: messages for link, messages in network.kept.items() if party in link[1:]}
+        leads = party == agreement.label_holder
+        opened = _opened(federation) if leads else None
+        views[party] = View(party, agreement, own, held.get(party), labels if leads else None, opened)
+    pooled = pooled_scores(holdings, settings) if agreement.sealed else None
+    return SimulatedRun(agreement, views, Truth(held, labels, dict(network.kept), pooled), outcome)
+
+
+def _opened(federation: SimulatedFederation) -> Opened | None:
+    """To the label holder of a sealed run."""
+    leader, logits = federation.label_holder, federation.result.logits
+    if not isinstance(leader, SealedLabelHolder) or logits is None:
+        return None
+    return Opened(logits, tuple(leader.products))
