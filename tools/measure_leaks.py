@@ -31,7 +31,7 @@ from vfgnn.audit.labels_from_gradient import clusters_found, gradient_of
 from vfgnn.audit.rows_from_hidden import degrees_found, edges_found, rows_found
 from vfgnn.audit.simulated_run import train_and_record
 from vfgnn.audit.statistics import auc
-from vfgnn.audit.views import FIRST, View
+from vfgnn.audit.views import View
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.scenario import Scenario
 from vfgnn.lab.simulate import IN_ONE_PROCESS
@@ -39,6 +39,7 @@ from vfgnn.mpc.fixed_point import FEATURE_BITS
 from vfgnn.settings import Preset
 from vfgnn.split.joint_layer import H0
 from vfgnn.split.program import H0_SHARE, LOCAL_EMBEDDINGS
+from vfgnn.view_file import FIRST
 
 REVEALS = FIRST  # of h0, for the Gram matrix
 DRAWS = 100  # of the known labels: one lucky choice says little

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from vfgnn.agreement import Agreement
-from vfgnn.audit.views import FIRST, Opened, Truth, View
+from vfgnn.audit.views import Opened, Truth, View
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.simulate import SimulatedFederation, build
 from vfgnn.messages import Declared, Kind
@@ -19,6 +19,7 @@ from vfgnn.records import Outcome
 from vfgnn.sealed.label_holder import SealedLabelHolder
 from vfgnn.settings import Settings
 from vfgnn.transport.memory import InMemoryNetwork
+from vfgnn.view_file import FIRST
 
 
 class Recorder(InMemoryNetwork):

@@ -15,10 +15,8 @@ from vfgnn.agreement import Agreement
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Kind
 
-FIRST = 3  # messages of each kind and link that are kept, and the last one: all of them would be GBs
-
 Messages = Mapping[tuple[Kind, str, str], Sequence[Tensor]]
-"""By kind, sender and receiver, in their order: the first ones and the last."""
+"""By kind, sender and receiver, in their order: the first FIRST ones and the last (view_file.py)."""
 Some = TypeVar("Some")
 
 
