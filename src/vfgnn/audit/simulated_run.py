@@ -6,12 +6,16 @@ Whoever runs this has everybody's data: it is for test federations. Nothing leav
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from torch import Tensor
 
 from vfgnn.agreement import Agreement
+from vfgnn.audit.case import Attacked, Case
 from vfgnn.audit.views import Opened, Truth, View
+from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Holding, Labels
+from vfgnn.lab.scenario import Scenario, agreement_of
 from vfgnn.lab.simulate import SimulatedFederation, build
 from vfgnn.messages import Declared, Kind
 from vfgnn.model.ridge_training import pooled_scores
@@ -70,3 +74,24 @@ def _opened(federation: SimulatedFederation) -> Opened | None:
     if not isinstance(leader, SealedLabelHolder) or logits is None:
         return None
     return Opened(logits, tuple(leader.products))
+
+
+def simulated_case(scenario: Scenario) -> Case:
+    """A test federation: everybody's view, and everybody's data as the truth. It is trained when it is needed."""
+    settings, seed = scenario.settings, scenario.seed
+    sealed = settings.protocol == "sealed"
+    shaped = [mapped(one, settings.sealed) for one in scenario.holdings] if sealed else scenario.holdings
+    agreement = agreement_of(shaped, scenario.labels, settings, scenario.names)
+
+    def make() -> Attacked:
+        run = train_and_record(scenario.holdings, scenario.labels, settings, seed=seed)
+        return Attacked(run.views, run.truth, run.outcome.test_accuracy)
+
+    return Case(
+        title=f"{scenario.dataset}, {len(scenario.holdings)} holders, preset {scenario.preset.name}, seed {seed}",
+        protocol=settings.protocol,
+        agreement=agreement,
+        parties=agreement.parties,
+        digest=sha256(f"{scenario.dataset} {seed} {agreement.model_dump_json()}".encode()).hexdigest(),
+        make=make,
+    )

@@ -47,6 +47,11 @@ class Comparison:
     difference: tuple[float, float]  # interval of attack minus best baseline
     verdict: str
 
+    @property
+    def best(self) -> tuple[str, Measured]:
+        """The baseline that is hardest to beat, and its name."""
+        return max(self.baselines.items(), key=lambda one: one[1].value)
+
     def to_json(self) -> dict[str, object]:
         """All figures."""
         return {
