@@ -8,7 +8,7 @@ import torch
 from vfgnn import view_file
 from vfgnn.errors import ViewRefused
 from vfgnn.messages import Declared, Kind
-from vfgnn.view_file import FIRST, LENGTH, ViewRecorder, key_path, most_bytes, read_view, view_folder
+from vfgnn.view_file import ABOUT, FIRST, LENGTH, ViewRecorder, key_path, most_bytes, read_view, view_folder
 
 KIND = Kind("rows", "the rows")
 SECRET = torch.arange(0x41424344, 0x41424344 + 40, dtype=torch.int64)
@@ -69,10 +69,10 @@ def test_what_its_owner_changes_later_stays_as_it_was(tmp_path):
 def test_size_is_bounded_beforehand(tmp_path):
     payload = torch.zeros(50, 8)
     record(tmp_path, [payload] * 30)
-    room = 1000 * (FIRST + 2)  # descriptions, lengths and authentication: less than 1000 bytes a message
-    assert most_bytes("A", [declared(payload)] * 30) == (FIRST + 1) * payload.nbytes
-    assert file_of(tmp_path).stat().st_size <= most_bytes("A", [declared(payload)]) + room
-    assert most_bytes("B", [declared(payload)]) == 0
+    told = most_bytes("A", [declared(payload)] * 30)
+    assert (FIRST + 1) * payload.nbytes < file_of(tmp_path).stat().st_size <= told
+    assert told == ABOUT + (FIRST + 1) * (payload.nbytes + ABOUT)
+    assert most_bytes("B", [declared(payload)]) == ABOUT
 
 
 def test_only_the_owner_can_read_it_and_nothing_stands_in_it_in_the_clear(tmp_path):

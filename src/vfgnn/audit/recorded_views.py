@@ -135,7 +135,8 @@ def _views(parties: Sequence[RecordedParty], known: Sequence[str]) -> dict[str, 
             if set(known) - {name}:
                 views[name] = own.view
             continue
-        sent = {link: kept for one in parties for link, kept in one.messages.items() if link[1:] == (one.name, name)}
+        telling = [one for one in parties if one.name in known]
+        sent = {link: kept for one in telling for link, kept in one.messages.items() if link[1:] == (one.name, name)}
         if sent:
             views[name] = View(name, parties[0].agreement, _by_kind(sent))
     return views

@@ -19,7 +19,7 @@ READ = (
     "Each cell has the attack that is furthest above its best baseline: its figure (AUC, or a share), and below it the "
     "baseline, which is the same figure from what the party has without this protocol. An attack leaks if its whole "
     f"95 % interval is more than {MARGIN:g} above the baseline. It is at the baseline if its whole interval is not. "
-    "Otherwise nothing is decided. A cleverer attack may find more: a green cell says that these attacks found nothing. "
+    "Otherwise nothing is decided. A cleverer attack may find more. A green cell speaks of these attacks alone. "
     "`pooled model`: what the same attack finds in the outputs of the model that pooling everything would give."
 )
 WHOLE = "Everybody's data was here, so every party's whole view was attacked."
