@@ -32,7 +32,7 @@ from vfgnn.writing import Lines, make_folder, write_whole
 
 FIRST = 3  # messages of each kind and link that are kept, and the last one: all of them would be GBs
 FRAME = 1 << 24  # bytes
-ABOUT = 1024  # bytes of a message's description, and of what its frames add, at most
+ABOUT = 1024  # bytes of a message's description, or of what a frame adds, at most
 LENGTH, NUMBER, TAG = 4, 11, 16  # bytes of a frame's length, of its number in a nonce, of its authentication
 PURPOSE = "recorded view"
 HINT = "set record_view = true in party.toml before the run"
@@ -58,7 +58,7 @@ def most_bytes(party: str, messages: Iterable[Declared]) -> int:
         if party in (one.sender, one.receiver):
             link = str(one.kind), one.sender, one.receiver
             largest[link] = max(largest.get(link, 0), one.bytes)
-    return ABOUT + (FIRST + 1) * sum(size + ABOUT for size in largest.values())
+    return ABOUT + (FIRST + 1) * sum(size + ABOUT * (1 + size // FRAME) for size in largest.values())
 
 
 @dataclass(frozen=True, repr=False)

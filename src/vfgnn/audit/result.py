@@ -76,6 +76,7 @@ class Audit:
     """Of one run or of several protocols on the same data."""
 
     results: tuple[CaseResult, ...]
+    defended: bool = False  # whether the runs differ in one mitigation each
 
     @property
     def rows(self) -> list[AuditRow]:
@@ -132,6 +133,14 @@ def matrix(rows: Sequence[AuditRow]) -> dict[Who, dict[Target, Cell]]:
     for row in rows:
         cells.setdefault((row.run, row.protocol, row.role), {}).setdefault(row.attack.target, []).append(row)
     return {who: {what: Cell(tuple(some)) for what, some in found.items()} for who, found in cells.items()}
+
+
+def by_run(rows: Sequence[AuditRow]) -> dict[str, dict[Target, Cell]]:
+    """What anybody finds out, in each run."""
+    cells: dict[str, dict[Target, list[AuditRow]]] = {}
+    for row in rows:
+        cells.setdefault(row.run, {}).setdefault(row.attack.target, []).append(row)
+    return {run: {what: Cell(tuple(some)) for what, some in found.items()} for run, found in cells.items()}
 
 
 def refuse_exceeded(rows: Sequence[AuditRow], limits: Mapping[Target, float]) -> None:

@@ -1,5 +1,6 @@
 """`vfgnn audit`: what a curious party could have learnt from a run."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
     from vfgnn.audit.attack import Target
     from vfgnn.audit.case import Case
     from vfgnn.audit.result import Audit
+    from vfgnn.audit.simulated_run import Simulation
 
 RUNS = Path("runs/audit")
-PROTOCOLS = ("split", "sealed")
+PROTOCOLS: dict[str, dict[str, object]] = {
+    "split": {"protocol": "split"},
+    "sealed": {"protocol": "sealed"},
+    "sealed-scores": {"protocol": "sealed", "sealed": {"opens": "scores"}},
+}
 
 
 def audit(
@@ -31,8 +37,13 @@ def audit(
         list[Path] | None,
         typer.Option(help="party.toml of a holder whose data guesses are held against. Default: beside each RUN."),
     ] = None,
-    dataset: Annotated[str | None, typer.Option(help="Instead of RUN: train a test federation on this graph.")] = None,
-    protocol: Annotated[str, typer.Option(help="With --dataset: split, sealed or both.")] = "split,sealed",
+    dataset: Annotated[
+        str | None, typer.Option(help="Instead of RUN: train test federations on this graph, or on several.")
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="With --dataset: split, sealed, sealed-scores.")] = "split,sealed",
+    mitigations: Annotated[
+        bool, typer.Option("--mitigations", help="With --dataset: one federation for each mitigation there is.")
+    ] = False,
     holders: options.Holders = 3,
     preset: options.Preset = "best",
     settings: options.Set = None,
@@ -68,10 +79,12 @@ def audit(
 
         cases = [recorded_case(runs or [], truth or [])]
     else:
-        names = options.parse_list(protocol)
-        cases = _simulated(dataset, names, holders, preset, seed, options.parse_settings(settings), data_dir)
+        from vfgnn.audit.simulated_run import Simulation
+
+        simulation = Simulation(holders, preset, seed, data_dir, options.parse_settings(settings))
+        cases = _simulated(simulation, dataset, None if mitigations else protocol)
     console = Console()
-    found = _attack(console, cases, as_, run_dir, seed)
+    found = replace(_attack(console, cases, as_, run_dir, seed), defended=mitigations)
     show_audit(console, found)
     options.write_json(json, found.to_json())
     if report is not None:
@@ -81,33 +94,17 @@ def audit(
     refuse_exceeded(found.rows, limits)
 
 
-def _simulated(
-    dataset: str,
-    protocols: list[str],
-    holders: int,
-    preset: str,
-    seed: int,
-    changed: dict[str, object],
-    data_dir: Path | None,
-) -> "list[Case]":
-    """One for each protocol, on the same parts of the same graph."""
-    from vfgnn.audit.simulated_run import simulated_case
-    from vfgnn.lab.scenario import Scenario
+def _simulated(simulation: "Simulation", datasets: str, protocols: str | None) -> "list[Case]":
+    """One for each protocol, on the same parts of the same graphs; None: one for each mitigation."""
+    from vfgnn.audit.mitigations import mitigation_cases
 
-    if unknown := set(protocols) - set(PROTOCOLS):
-        raise ConfigError("unknown protocol", expected="split, sealed or both", got=", ".join(sorted(unknown)))
-    scenarios = (
-        Scenario.of(
-            dataset,
-            holders=holders,
-            preset=preset,
-            seed=seed,
-            data_dir=data_dir,
-            **{**changed, "protocol": name},  # type: ignore[arg-type]
-        )
-        for name in protocols
-    )
-    return [simulated_case(one) for one in scenarios]
+    names = options.parse_list(datasets)
+    if protocols is None:
+        return [case for name in names for case in mitigation_cases(simulation, name)]
+    wanted = options.parse_list(protocols)
+    if unknown := set(wanted) - set(PROTOCOLS):
+        raise ConfigError("unknown protocol", expected=", ".join(PROTOCOLS), got=", ".join(sorted(unknown)))
+    return [simulation.case(name, PROTOCOLS[protocol]) for name in names for protocol in wanted]
 
 
 def _attack(console: "Console", cases: "list[Case]", parties: list[str] | None, run_dir: Path, seed: int) -> "Audit":
