@@ -114,6 +114,7 @@ class Simulation:
             parties=agreement.parties,
             digest=sha256(f"{dataset} {self.seed} {agreement.model_dump_json()}".encode()).hexdigest(),
             make=make,
+            dataset=dataset,
         )
 
 
