@@ -46,6 +46,7 @@ class SealedLabelHolder(SealedHolder):
             _refuse_missing_classes(self._labels)
         self.leader = self
         self.heard = torch.empty(0)
+        self.products: list[torch.Tensor] = []  # inner products that it has learnt
         self._steps: Steps | None = None
         self._path = torch.empty(0)
         self._val_accuracy = 0.0
@@ -82,11 +83,13 @@ class SealedLabelHolder(SealedHolder):
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
+        self.products.append(products)
         self._steps = Steps.of(products, self.agreement.settings.sealed.kernel)
         return self._steps.words
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
         """The best combination for each ridge."""
+        self.products.append(products)
         if self._steps is None:
             raise RuntimeError("steps() comes first")
         sealed = self.agreement.settings.sealed
@@ -113,26 +116,14 @@ class SealedLabelHolder(SealedHolder):
         left = replace(self._left, **vars(super()._after(work)))
         if not isinstance(work, SealedTraining):
             return left
-        logits, test = self._logits(left), self._labels.test
+        logits, test = opened_predictions(left, self.agreement), self._labels.test
         found = metrics.scores(logits[test], self._labels.y[test])
-        reached = found if self._scored else {name: found[name] for name in ("accuracy", "f1")}
+        scored = self.agreement.settings.sealed.opens == "scores"
+        reached = found if scored else {name: found[name] for name in ("accuracy", "f1")}
         scores = torch.tensor([reached.get(name, math.nan) for name in metrics.METRICS], dtype=torch.float64)
         left = replace(left, val_accuracy=self._val_accuracy, scores=scores)
         self.result = Result(self._outcome(left), logits)
         return left
-
-    @property
-    def _scored(self) -> bool:
-        return self.agreement.settings.sealed.opens == "scores"
-
-    def _logits(self, left: SealedState) -> torch.Tensor:
-        """Scores, or one-hot classes, of all nodes; not a number in rows that were never opened."""
-        logits = torch.full((self.agreement.nodes, self.agreement.classes), math.nan, dtype=torch.float64)
-        if left.opened is not None:
-            values = left.opened.values
-            known = values.double() * 2.0**-SHORT if self._scored else _one_hot(values[:, 0], self.agreement.classes)
-            logits[left.opened.rows] = known
-        return logits
 
     def _outcome(self, left: LabelHolderState) -> Outcome:
         steps, found = trained_steps(self.agreement), [] if left.scores is None else left.scores.tolist()
@@ -164,13 +155,23 @@ class SealedLabelHolder(SealedHolder):
         """Everything that was opened of this model. Nothing leaves."""
         if self.result is None:
             raise CheckpointRefused("there is no trained model", expected="the state of a finished training")
-        self.result = Result(self.result.outcome, self._logits(self._left))
+        self.result = Result(self.result.outcome, opened_predictions(self._left, self.agreement))
 
     def step(self, moment: SealedMoment) -> None:
         """As every holder; a step has no loss, and nothing is evaluated before the last."""
         super().step(moment)
         if self._on_epoch is not None:
             self._on_epoch(EpochMetrics((moment.number or 0) + 1, None, None))
+
+
+def opened_predictions(left: SealedState, agreement: Agreement) -> torch.Tensor:
+    """Scores, or one-hot classes, of all nodes; not a number in rows that were never opened."""
+    found = torch.full((agreement.nodes, agreement.classes), math.nan, dtype=torch.float64)
+    if left.opened is not None:
+        values, scored = left.opened.values, agreement.settings.sealed.opens == "scores"
+        known = values.double() * 2.0**-SHORT if scored else _one_hot(values[:, 0], agreement.classes)
+        found[left.opened.rows] = known
+    return found
 
 
 def _refuse_missing_classes(labels: Labels) -> None:
