@@ -78,7 +78,7 @@ def test_links_have_room_for_every_step(name):
 
 
 def count_rounds(monkeypatch):
-    """How often each holder waits for others: openings, products with private matrices, and what is told."""
+    """How often each holder waits for others: openings, products with private matrices, what is told, and before it."""
     found = Counter()
 
     def counting(of, method):
@@ -97,6 +97,7 @@ def count_rounds(monkeypatch):
         (PrivateProducts, "backward"),
         (JointComputation, "tell"),
         (JointComputation, "tell_classes"),
+        (JointComputation, "_agree_to_tell"),
     ):
         counting(of, method)
     return found

@@ -22,7 +22,8 @@ from vfgnn.mpc.truncation import Truncation
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks
 from vfgnn.sealed.prediction import SealedPrediction, TrainedInputs
-from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.sealed.sizes import ASKING, FINISHING, SealedSizes
+from vfgnn.sealed.state import TrainingState
 from vfgnn.sealed.training import HolderInputs, SealedTraining
 
 
@@ -162,13 +163,13 @@ class Rehearsal:
         return scores
 
     def tell(self, share: torch.Tensor, kind: Kind) -> None:
-        """To the label holder."""
-        self.rounds += 1
+        """To the label holder, when all have told that they are ready."""
+        self.rounds += 2
         self.items.append(Told(kind, Payload(tuple(share.shape))))
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> None:
-        """To the label holder, packed."""
-        self.rounds += 1
+        """To the label holder, packed, when all have told that they are ready."""
+        self.rounds += 2
         self.items.append(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
 
 
@@ -179,41 +180,69 @@ def factor_label(number: int) -> str:
 
 @dataclass(frozen=True)
 class Script:
-    """All items of a program, in the order in which they come; and how often its holders wait for each other."""
+    """All items of a program, in the order in which they come; and how often its holders wait for each other.
+
+    Of a training that goes on from a later step, those before have none.
+    """
 
     prepare: tuple[Item, ...]
     steps: tuple[tuple[Item, ...], ...]
-    finish: tuple[Item, ...]
+    parts: tuple[tuple[Item, ...], ...]  # of what comes after the steps
     rounds: int
 
+    @property
+    def finish(self) -> tuple[Item, ...]:
+        """Of all parts."""
+        return tuple(item for part in self.parts for item in part)
 
-@lru_cache(maxsize=8)
-def script(sizes: SealedSizes) -> Script:
-    """Of a training of these sizes."""
+
+@lru_cache(maxsize=32)
+def script(sizes: SealedSizes, begin: int = 0) -> Script:
+    """Of a training of these sizes that begins with this step, or part."""
+    before, training = _begun(sizes, TrainingState())
+    for number in range(begin):
+        _go_on(training, sizes, number)
+    computation = before
+    if begin:
+        computation, training = _begun(sizes, training.state())
+    prepare, found = computation.taken(), list[tuple[Item, ...]]([()] * begin)
+    for number in range(begin, sizes.units + FINISHING):
+        _go_on(training, sizes, number)
+        found.append(computation.taken())
+    return Script(prepare, tuple(found[: sizes.units]), tuple(found[sizes.units :]), computation.rounds)
+
+
+def _begun(sizes: SealedSizes, known: TrainingState) -> tuple[Rehearsal, SealedTraining]:
+    """Up to where its steps begin."""
     computation = Rehearsal(sizes)
     train, val = (RowSet(torch.arange(count)) for count in (sizes.train, sizes.val))  # made up: only counts matter
     columns = nothing(sizes.nodes, sizes.agreement.columns)
-    training = SealedTraining(computation, sizes, HolderInputs(nothing(sizes.nodes), columns, train, val))
+    own = HolderInputs(nothing(sizes.nodes), columns, train, val, known=known)
+    training = SealedTraining(computation, sizes, own)
     training.prepare()
-    prepare, steps = computation.taken(), []
-    for number in range(sizes.units):
+    return computation, training
+
+
+def _go_on(training: SealedTraining, sizes: SealedSizes, number: int) -> None:
+    if number < sizes.units:
         training.step(number)
-        steps.append(computation.taken())
-    training.finish()
-    return Script(prepare, tuple(steps), computation.taken(), computation.rounds)
+    else:
+        training.finish(number - sizes.units)
 
 
 @lru_cache(maxsize=8)
-def prediction_script(sizes: SealedSizes, asked: int) -> Script:
+def prediction_script(sizes: SealedSizes, asked: int, begin: int = 0) -> Script:
     """Of a prediction of so many rows with a trained model; `sizes` has how many rows trained."""
     computation = Rehearsal(sizes)
     if not asked:
-        return Script((), (), (), 0)
+        return Script((), (), ((),) * ASKING, 0)
     blocks = {owner: nothing(count, sizes.width * sizes.blocks) for owner, count in sizes.columns.items()}
-    rows = RowSet(torch.arange(asked))
-    own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows)
+    rows, made = RowSet(torch.arange(asked)), nothing(asked, sizes.agreement.classes) if begin else None
+    own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows, made=made)
     prediction = SealedPrediction(computation, sizes, own)
     prediction.prepare()
-    prepare = computation.taken()
-    prediction.finish()
-    return Script(prepare, (), computation.taken(), computation.rounds)
+    prepare, parts = computation.taken(), list[tuple[Item, ...]]([()] * begin)
+    for part in range(begin, ASKING):
+        prediction.finish(part)
+        parts.append(computation.taken())
+    return Script(prepare, (), tuple(parts), computation.rounds)
