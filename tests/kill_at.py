@@ -2,10 +2,10 @@
 
     python kill_at.py MOMENTS FOLDER python -m vfgnn run ...
 
-MOMENTS is a list such as `offline:12,finish:3:done,kept:2,told:1`: before this process's twelfth message of the phase
-`offline` is noted; when its third message of `finish` has left, or been used; when its second checkpoint is on the disk;
-when something has been counted as opened for the first time and nothing of it has left. Each happens once: FOLDER keeps
-what has happened.
+MOMENTS is a list such as `offline:12,quotient:1:done,kept:2,told:1`: before this process's twelfth message of the
+phase `offline` is noted; when its first message of the kind `quotient` has left, or has come; when its second
+checkpoint is on the disk; when something has been counted as opened for the first time and nothing of it has left. Each
+happens once: FOLDER keeps what has happened.
 """
 
 import os
@@ -46,17 +46,20 @@ def watched(moments):
     note, send, receive = Channel._note, Channel.send, Channel.receive
     write, charge = Checkpoints.write, Account.charge
 
-    def note_or_die(self, *arguments, **keywords):
-        moments.pass_by(self._phase)
-        note(self, *arguments, **keywords)
+    def note_or_die(self, message, *arguments, **keywords):
+        for name in (self._phase, message.kind):
+            moments.pass_by(name)
+        note(self, message, *arguments, **keywords)
 
-    def send_and_die(self, *arguments):
-        send(self, *arguments)
-        moments.pass_by(self._phase, ":done")
+    def send_and_die(self, receiver, kind, payload):
+        send(self, receiver, kind, payload)
+        for name in (self._phase, kind):
+            moments.pass_by(name, ":done")
 
-    def receive_and_die(self, *arguments, **keywords):
-        found = receive(self, *arguments, **keywords)
-        moments.pass_by(self._phase, ":done")
+    def receive_and_die(self, sender, kind, **keywords):
+        found = receive(self, sender, kind, **keywords)
+        for name in (self._phase, kind):
+            moments.pass_by(name, ":done")
         return found
 
     def write_and_die(self, *arguments):

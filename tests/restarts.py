@@ -83,7 +83,7 @@ class Interrupted:
         return max(set.intersection(*(set(disk) for disk in self.disks.values())), default=0)
 
     def start(self, name, *, begin=None, lasts=None, after=None, forgets=True):
-        """One start; `lasts`: so many messages, `after`: one of this kind, then everybody is killed."""
+        """One start; `lasts`: so many messages, `after`: one of this kind, then everybody is killed. Its parties."""
         begin = self.common if begin is None else begin
         network, agreement = Fragile(lasts, after), self.agreement
         self.starts.append((name, begin))
@@ -99,6 +99,7 @@ class Interrupted:
             self._keep(party, roles[party], self.end)
 
         network.run({party: lambda party=party: follow(party) for party in roles})
+        return roles
 
     def _role(self, party, name, network, begin, forgets):
         own = {"run": name, "seed": known_seed(self.seed, party)}

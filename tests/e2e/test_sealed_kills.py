@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -38,7 +37,9 @@ class Killed:
         self.graph = random_graph(nodes=nodes)
         self.holdings = partition(self.graph.x, self.graph.edge_index, holders=holders, seed=0)
         settings = {"protocol": "sealed", "sealed": {**SEALED, **sealed}}
-        self.local = small(folder / "federation", holdings=self.holdings, graph=self.graph, patience=PATIENCE, **settings)
+        self.local = small(
+            folder / "federation", holdings=self.holdings, graph=self.graph, patience=PATIENCE, **settings
+        )
         self.kills, self._marks = kills, folder / "kills"
 
     def run(self):

@@ -6,10 +6,13 @@ from collections import defaultdict
 import pytest
 import torch
 
+from tests.protocol.test_sealed_accuracy import CASES as ACCURACY
+from tests.protocol.test_sealed_accuracy import assert_within_the_bound
 from tests.restarts import Interrupted, Killed, lineage
 from tests.sealed_twin import go_through, small
 from vfgnn.errors import CheckpointRefused, PolicyRefused
 from vfgnn.lab.simulate import assemble
+from vfgnn.sealed.label_holder import SealedLabelHolder
 from vfgnn.sealed.program import training
 from vfgnn.sealed.sizes import SealedSizes
 
@@ -55,6 +58,21 @@ def test_it_goes_on_from_every_step_as_the_integer_twin_does(name):
         assert_equals_twin(again)
         for ledger in again.ledgers.values():
             assert len(ledger.openings) == 1  # it is one training
+
+
+@pytest.mark.parametrize("name", ["smooth", pytest.param("hops", marks=pytest.mark.slow)])
+def test_scores_of_several_starts_are_within_the_derived_bound(name, monkeypatch):
+    """It asks nothing of masks: each cut is off by less than one unit, whichever start makes it."""
+    make, changed = ACCURACY[name]
+    held, labels = make()
+    found, told = Interrupted(held, labels, {"opens": "scores", "order": "labels", **changed}), []
+    choose = SealedLabelHolder.choose
+    monkeypatch.setattr(SealedLabelHolder, "choose", lambda self, words: told.append(words) or choose(self, words))
+    found.start("one", forgets=False)
+    for name_, begin in (("two", 2), ("three", 4), ("four", 5)):
+        roles = found.start(name_, begin=begin, forgets=False)
+    holders = [roles[name] for name in found.agreement.holder_names]
+    assert_within_the_bound(held, labels, holders, told[-1], **changed)
 
 
 def test_what_is_told_again_is_what_was_told():

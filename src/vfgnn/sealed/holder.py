@@ -56,6 +56,7 @@ class SealedHolder:
         self._means: Means | None = None
         self.offline: HolderOffline | None = None
         self._work: SealedTraining | SealedPrediction | None = None
+        self._over = False
         self._left = self.state_type()
         self.rows = (RowSet.all(0), RowSet.all(0))  # train, val
         self._codes = torch.empty(0, dtype=torch.uint8)  # of all rows, as the label holder said them
@@ -189,7 +190,7 @@ class SealedHolder:
         part, work = finishing_part(self.agreement, moment) or 0, self._on_shares
         work.finish(part)
         if part + 1 == (FINISHING if moment.asked is None else ASKING):
-            self._left, self._work = self._after(work), None
+            self._left, self._over = self._after(work), True
             self.close()
 
     def _after(self, work: SealedTraining | SealedPrediction) -> SealedState:
@@ -215,11 +216,12 @@ class SealedHolder:
 
     def state(self) -> SealedState:
         """Its shares of the model, or of what a training has computed so far."""
-        if isinstance(self._work, SealedTraining):
-            return replace(self._left, training=replace(self._work.state(), rows=self._codes))
-        if self._work is not None and self._work.made is not None:
-            return replace(self._left, asked=AskedState(self._asked.numbers, self._work.made))
-        return self._left
+        work, left = None if self._over else self._work, self._left
+        if isinstance(work, SealedTraining):
+            return replace(left, training=replace(work.state(), rows=self._codes))
+        if work is not None and work.made is not None:
+            return replace(left, asked=AskedState(self._asked.numbers, work.made))
+        return left
 
     def load(self, state: SealedState) -> None:
         """Take them up again."""
