@@ -56,7 +56,7 @@ class Predictor:
         session = NetworkSession(endpoint, of_model(self.file, self.party.name), log=log)
         session.resize([])  # a pass makes room when it knows for how many nodes
         with session.met(wait_s=self.file.patience.start_s) as start, disk_patience(self.file):
-            model.refuse_other(start)
+            model.meet(start)
             return model.ask(session, trained, run=start.start, new_nodes=self.new_nodes, ids=ids)
 
 

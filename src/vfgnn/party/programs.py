@@ -44,15 +44,19 @@ def trained_steps(agreement: Agreement) -> int:
 
 def end_step(agreement: Agreement) -> int:
     """The number of the state that a party ends with."""
-    return trained_steps(agreement) if agreement.sealed else split_steps.end_step(agreement)
+    return sealed_sizes.end_step(agreement) if agreement.sealed else split_steps.end_step(agreement)
 
 
-def checkpoint_steps(agreement: Agreement, every: int) -> list[int]:
-    """The steps at whose beginning every party writes its state.
+def checkpoint_steps(agreement: Agreement, every: int, me: str) -> list[int]:
+    """The steps at whose beginning `me` writes its state, if it has any."""
+    if not agreement.sealed:
+        return split_steps.checkpoint_steps(agreement, every)
+    return sealed_sizes.checkpoint_steps(agreement, every) if me in keepers(agreement) else [0, end_step(agreement)]
 
-    A sealed training is short, and all its masks are drawn anew with every start: it begins again, or is over.
-    """
-    return [0, end_step(agreement)] if agreement.sealed else split_steps.checkpoint_steps(agreement, every)
+
+def keepers(agreement: Agreement) -> tuple[str, ...]:
+    """Whose state a run goes on from. The sealed protocol's dealer and server begin anew with every start."""
+    return agreement.holder_names if agreement.sealed else agreement.parties
 
 
 def of_run(file: FederationFile, me: str | None = None) -> list[Program[Any]]:

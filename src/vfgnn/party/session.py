@@ -4,7 +4,6 @@ The same for run, predict, serve and the baseline; memory and TLS are two transp
 whom is in the program.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
@@ -24,7 +23,6 @@ from vfgnn.view_file import ViewRecorder
 from vfgnn.writing import patient
 
 DISK_SHARE = 0.5  # of message_s: before the others stop waiting for a message, this party has left in order
-TOLD_S, MOST_TOLD_S = 3.0, 300.0  # until the operator hears for whom this party waits; twice as long each time
 AnyProgram = Program[Any]  # whatever its moments are
 
 
@@ -86,18 +84,15 @@ class NetworkSession(Session):
     @contextmanager
     def _telling(self, wait_s: float) -> Iterator[None]:
         """Soon, and then less and less often."""
-        met, began = Event(), time.monotonic()
+        met = Event()
 
-        def tell() -> None:
-            pause = TOLD_S
-            while not met.wait(pause):
-                away = self.network.away
-                told = {"heard": "; ".join(f"{who}: {what}" for who, what in away.items())} if away else {}
-                missing = " and ".join(away) or f"{self._leader}, which waits for the others"
-                logs.event("waiting", peers=missing, since_s=round(time.monotonic() - began), of_s=wait_s, **told)
-                pause = min(2 * pause, MOST_TOLD_S)
+        def missing() -> dict[str, object]:
+            away = self.network.away
+            told = {"heard": "; ".join(f"{who}: {what}" for who, what in away.items())} if away else {}
+            peers = " and ".join(away) or f"{self._leader}, which waits for the others"
+            return {"peers": peers, "of_s": wait_s, **told}
 
-        thread = Thread(target=tell, name="waiting", daemon=True)
+        thread = Thread(target=logs.tell_waiting, args=(met.wait, missing), name="waiting", daemon=True)
         thread.start()
         try:
             yield

@@ -81,7 +81,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             folder.checkpoints,
             party=party.name,
             federation=agreement.digest,
-            scheduled=programs.checkpoint_steps(agreement, file.checkpoint_every),
+            scheduled=programs.checkpoint_steps(agreement, file.checkpoint_every, party.name),
         )
         ledger = None if party.data is None or agreement.settings.privacy.off else _open_ledger(party)
         accounts = opened.enter_context(closing(Accounts.of(file, party)))
@@ -163,8 +163,7 @@ class OwnRun:
         late = self._restarted or (self._ended and self.party.name != DEALER)
         patience = self.file.patience
         wait_s, key = (patience.away_s, "away_s") if late else (patience.start_s, "start_s")
-        endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
-        may_follow = programs.of_run(self.file, self.party.name)
+        endpoint, may_follow = self._endpoint(), programs.of_run(self.file, self.party.name)
         session = self._session = NetworkSession(endpoint, may_follow, log=self.log, view=self.view)
         session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
         if self.file.alignment is not None:
@@ -182,6 +181,17 @@ class OwnRun:
             finally:
                 role.close()
             self.over, self.outcome = True, None if role.result is None else role.result.outcome
+
+    def _endpoint(self) -> Endpoint:
+        agreement = self.file.agreement
+        return Endpoint(
+            self.file,
+            self.party,
+            run=self.kept.run,
+            steps=tuple(self.kept.steps),
+            keepers=programs.keepers(agreement),
+            unwritten=1 if agreement.sealed else None,  # sealed, what is not on a disk is never gone on from
+        )
 
     @contextmanager
     def _kept_on_failure(self) -> Iterator[None]:
@@ -210,12 +220,13 @@ class OwnRun:
         role = self._make(self.file.agreement_over(self.nodes), nowhere, self.kept.run or "")
         role.load(role.state_type.from_tensors(self.kept.load(self.end)))
         role.close()
-        self.folder.begin(self.kept.run or "", self.end, self.file)
+        self.folder.begin(self.kept.run or "", self.end, self.file, first=int(self.file.agreement.sealed))
         self.over, self.outcome = True, None if role.result is None else role.result.outcome
 
     def _role(self, start: Start, session: Session) -> AnyRole:
         """This party's role, standing at the step that the label holder named."""
-        resumes = start.run == self.kept.run and start.step in self.kept.steps
+        keeps = self.party.name in programs.keepers(self.file.agreement)
+        resumes = (start.run == self.kept.run and start.step in self.kept.steps) or bool(start.step and not keeps)
         if not resumes and (start.step or start.run == self.kept.run):
             raise CheckpointRefused(
                 "the label holder names a step that this party does not have",
@@ -223,16 +234,17 @@ class OwnRun:
                 got=f"step {start.step} of run {start.run}",
             )
         self.kept.go_back(start.run, start.step)
-        self.folder.begin(start.run, start.step, self.file)
+        self.folder.begin(start.run, start.step, self.file, first=int(self.file.agreement.sealed))
         begins = Event.RUN_GOES_ON if resumes else Event.RUN_BEGINS
-        logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
+        logs.event(begins, run=start.run, start=start.start, step=start.step, protocol=start.protocol)
         self._find_nodes(None if resumes else session, start.run)
         session.resize(programs.of_training(self.file, self.nodes, self.party.name))
         agreement = self.file.agreement_over(self.nodes)
         if self.ledger is not None and agreement.settings.privacy.noises_rows:
             self._copies = _open_copies(self.folder.noised, start.run)
-        role = self._make(agreement, session, start.start, self.accounts.account(run=start.run, start=start.start))
-        if resumes:
+        account = self.accounts.account(run=start.run, start=start.start, mark=lambda _: self.kept.forget_earlier())
+        role = self._make(agreement, session, start.start, account)
+        if resumes and keeps:
             role.load(role.state_type.from_tensors(self.kept.load(start.step)))
         elif self.ledger is not None:  # before anything that is noised leaves: what the run may come to
             for line in self._stated(agreement, None).lines():
@@ -278,7 +290,7 @@ class OwnRun:
     def _keep(self, role: AnyRole, number: int) -> None:
         """The beginning of step `number` in memory, and on disk where it is due."""
         if number not in self.kept.scheduled and role.agreement.sealed:
-            return  # there is no going on from here: what has been computed is under masks of this start
+            return  # what is on no disk is never gone on from
         self.kept.remember(number, role.state().to_tensors())
         if number in self.kept.scheduled:
             if self.party.name == self.file.label_holder and self._session is not None:
@@ -290,6 +302,8 @@ class OwnRun:
 
     def _tell(self, number: int) -> None:
         self._take_place()
+        if number >= programs.trained_steps(self.file.agreement):
+            return  # sealed: a part of what comes after the steps
         self.last_step = number
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics

@@ -127,18 +127,18 @@ class SealedDealer:
         return self._moment
 
     def set_up(self, moment: SealedMoment) -> None:
-        """Hear how many rows there are; seeds; factors of permutations.
+        """Hear how many rows there are, and where this start goes on; seeds; factors of permutations.
 
         Reveals: to each holder, randomness that only it and the dealer can expand.
         """
-        train, val = self.channel.receive(self.agreement.label_holder, ROW_COUNTS).tolist()
-        self._moment = SealedMoment(train, val)
+        train, val, begin = self.channel.receive(self.agreement.label_holder, ROW_COUNTS).tolist()
+        self._moment = SealedMoment(train, val, begin=begin)
         self._begin()
 
     def ask(self, moment: SealedMoment) -> None:
         """Hear how many rows are asked for."""
-        asked, train = self.channel.receive(self.agreement.label_holder, ASKED_COUNTS).tolist()
-        self._moment = SealedMoment(train, 0, asked=asked)
+        asked, train, begin = self.channel.receive(self.agreement.label_holder, ASKED_COUNTS).tolist()
+        self._moment = SealedMoment(train, 0, asked=asked, begin=begin)
 
     def set_up_anew(self, moment: SealedMoment) -> None:
         """As in training, if anything is asked for."""

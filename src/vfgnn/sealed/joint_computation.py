@@ -26,7 +26,7 @@ from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.mpc.truncation import truncate
 from vfgnn.privacy.openings import Account
 from vfgnn.sealed.computation import Blocks
-from vfgnn.sealed.program import COLUMNS_KINDS, NODES_KINDS, names_of
+from vfgnn.sealed.program import COLUMNS_KINDS, KEPT, NODES_KINDS, names_of
 from vfgnn.sealed.rehearsal import factor_label
 from vfgnn.sealed.supply import Supply
 
@@ -124,7 +124,7 @@ class JointComputation:
 
     def tell(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the secret to the label holder."""
-        self._charge()
+        self._agree_to_tell()
         hidden = self._means.zeros.hide(share, self._told)
         leader = self._agreement.label_holder
         found = reveal(self._channel, hidden, holders=self._agreement.holder_names, to=(leader,), name=kind)
@@ -132,12 +132,21 @@ class JointComputation:
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the class of each row to the label holder."""
-        self._charge()
+        self._agree_to_tell()
         opening = ClassOpening(self._agreement.holder_names, self._agreement.label_holder, kind)
         return opening.open(self._channel, bits, self._means.zeros, counter=self._told)
 
-    def _charge(self) -> None:
-        """Count what is told, and have it on the disk before any of it leaves."""
+    def _agree_to_tell(self) -> None:
+        """Before any of it leaves: all could tell the same again, whoever is killed, and it has been counted."""
         self._told += 1
+        others = self._agreement.row_readers
+        for other in others:
+            if other != self._channel.party:
+                self._channel.send(other, KEPT, torch.ones(1, dtype=torch.uint8))
+        if self._leads:
+            return
+        for other in self._agreement.holder_names:
+            if other != self._channel.party:
+                self._channel.receive(other, KEPT)
         if self._means.account is not None:
             self._means.account.charge()

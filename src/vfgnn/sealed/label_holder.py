@@ -57,7 +57,8 @@ class SealedLabelHolder(SealedHolder):
         roles[self._labels.train], roles[self._labels.val] = TRAIN, VAL
         for reader in self.agreement.row_readers:
             self.channel.send(reader, ROW_ROLES, roles)
-        counts = torch.tensor([len(self._labels.train), len(self._labels.val)])
+        begin = 0 if self._left.training is None else self._left.training.number
+        counts = torch.tensor([len(self._labels.train), len(self._labels.val), begin])
         self.channel.send(DEALER, ROW_COUNTS, counts)
         self._keep_rows(roles)
 
@@ -132,23 +133,31 @@ class SealedLabelHolder(SealedHolder):
         history = tuple(EpochMetrics(number + 1, None, None) for number in range(steps))
         return Outcome(steps, left.val_accuracy, scores["accuracy"], history, scores)
 
+    def state(self) -> LabelHolderState:
+        """Also which accuracy its choice of a ridge has."""
+        return replace(self._left, **{**vars(super().state()), "val_accuracy": self._val_accuracy})
+
     def load(self, state: SealedState) -> None:
         """The model, and what was opened of it."""
         super().load(state)
         if not isinstance(state, LabelHolderState):
             raise CheckpointRefused("a checkpoint of another role", expected="the label holder's")
+        self._val_accuracy = state.val_accuracy
         if state.scores is not None:
             self.result = Result(self._outcome(state))
 
     def _learn_asked(self) -> None:
         """Ask for rows that it wants and has no copy of. Reveals: which ones to the holders; to the dealer how many."""
-        asked = torch.zeros(self.agreement.nodes, dtype=torch.uint8)
-        asked[slice(None) if self._wanted is None else self._wanted] = 1
-        if self._left.opened is not None:
-            asked[self._left.opened.rows] = 0
+        left, asked = self._left, torch.zeros(self.agreement.nodes, dtype=torch.uint8)
+        if left.asked is not None:  # by a pass that was interrupted
+            asked[left.asked.rows] = 1
+        else:
+            asked[slice(None) if self._wanted is None else self._wanted] = 1
+            asked[[] if left.opened is None else left.opened.rows] = 0
         for reader in self.agreement.row_readers:
             self.channel.send(reader, ASKED_ROWS, asked)
-        self.channel.send(DEALER, ASKED_COUNTS, torch.tensor([int(asked.sum()), self._left.train_rows]))
+        counts = torch.tensor([int(asked.sum()), left.train_rows, int(left.asked is not None)])
+        self.channel.send(DEALER, ASKED_COUNTS, counts)
         self._asked = RowSet(asked.nonzero()[:, 0])
 
     def recall(self, moment: SealedMoment) -> None:

@@ -23,7 +23,8 @@ from vfgnn.mpc.truncation import Truncation
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks
 from vfgnn.sealed.prediction import SealedPrediction, TrainedInputs
-from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.sealed.sizes import ASKING, FINISHING, SealedSizes
+from vfgnn.sealed.state import TrainingState
 from vfgnn.sealed.training import HolderInputs, SealedTraining
 
 
@@ -151,11 +152,13 @@ class Rehearsal:
         return scores
 
     def tell(self, share: torch.Tensor, kind: Kind) -> None:
-        """To the label holder."""
+        """To the label holder, in a round after all have told that they are ready."""
+        self._round()
         self._round(Told(kind, Payload(tuple(share.shape))))
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> None:
-        """To the label holder, packed."""
+        """To the label holder, packed; likewise."""
+        self._round()
         self._round(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
 
 
@@ -177,45 +180,70 @@ class Part:
 
 @dataclass(frozen=True)
 class Script:
-    """All items of a program."""
+    """All items of a program. Of a training that goes on from a later step, those before have none."""
 
     prepare: Part = Part()
     steps: tuple[Part, ...] = ()
-    finish: Part = Part()
+    parts: tuple[Part, ...] = ()  # of what comes after the steps
 
     @property
     def rounds(self) -> int:
         """How often its holders wait for each other."""
-        return sum(len(part.rounds) for part in (self.prepare, *self.steps, self.finish))
+        return sum(len(part.rounds) for part in (self.prepare, *self.steps, *self.parts))
+
+    @property
+    def finish(self) -> Part:
+        """All of what comes after the steps."""
+        return Part(tuple(chain.from_iterable(part.rounds for part in self.parts)))
 
 
-@lru_cache(maxsize=8)
-def script(sizes: SealedSizes) -> Script:
-    """Of a training of these sizes."""
+@lru_cache(maxsize=32)
+def script(sizes: SealedSizes, begin: int = 0) -> Script:
+    """Of a training of these sizes that begins with this step, or part."""
+    before, training = _begun(sizes, TrainingState())
+    for number in range(begin):
+        _go_on(training, sizes, number)
+    computation = before
+    if begin:
+        computation, training = _begun(sizes, training.state())
+    prepare, found = computation.taken(), [Part()] * begin
+    for number in range(begin, sizes.units + FINISHING):
+        _go_on(training, sizes, number)
+        found.append(computation.taken())
+    return Script(prepare, tuple(found[: sizes.units]), tuple(found[sizes.units :]))
+
+
+def _begun(sizes: SealedSizes, known: TrainingState) -> tuple[Rehearsal, SealedTraining]:
+    """Up to where its steps begin."""
     computation = Rehearsal(sizes)
     train, val = (RowSet(torch.arange(count)) for count in (sizes.train, sizes.val))  # made up: only counts matter
     columns = nothing(sizes.nodes, sizes.agreement.columns)
-    training = SealedTraining(computation, sizes, HolderInputs(nothing(sizes.nodes), columns, train, val))
+    own = HolderInputs(nothing(sizes.nodes), columns, train, val, known=known)
+    training = SealedTraining(computation, sizes, own)
     training.prepare()
-    prepare, steps = computation.taken(), []
-    for number in range(sizes.units):
+    return computation, training
+
+
+def _go_on(training: SealedTraining, sizes: SealedSizes, number: int) -> None:
+    if number < sizes.units:
         training.step(number)
-        steps.append(computation.taken())
-    training.finish()
-    return Script(prepare, tuple(steps), computation.taken())
+    else:
+        training.finish(number - sizes.units)
 
 
 @lru_cache(maxsize=8)
-def prediction_script(sizes: SealedSizes, asked: int) -> Script:
+def prediction_script(sizes: SealedSizes, asked: int, begin: int = 0) -> Script:
     """Of a prediction of so many rows with a trained model; `sizes` has how many rows trained."""
     computation = Rehearsal(sizes)
     if not asked:
-        return Script()
+        return Script(parts=(Part(),) * ASKING)
     blocks = {owner: nothing(count, sizes.width * sizes.blocks) for owner, count in sizes.columns.items()}
-    rows = RowSet(torch.arange(asked))
-    own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows)
+    rows, made = RowSet(torch.arange(asked)), nothing(asked, sizes.agreement.classes) if begin else None
+    own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows, made=made)
     prediction = SealedPrediction(computation, sizes, own)
     prediction.prepare()
-    prepare = computation.taken()
-    prediction.finish()
-    return Script(prepare, finish=computation.taken())
+    prepare, parts = computation.taken(), [Part()] * begin
+    for part in range(begin, ASKING):
+        prediction.finish(part)
+        parts.append(computation.taken())
+    return Script(prepare, parts=tuple(parts))

@@ -6,11 +6,13 @@ may lie here is bounded in bytes. Runs at each holder; nothing is revealed (offl
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from threading import Condition
 from typing import Generic, TypeVar
 
 import torch
 
+from vfgnn import logs
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
 from vfgnn.mpc.products import Prepared, PrivateProducts
@@ -46,10 +48,11 @@ class Stock(Generic[T]):
             self._supply.changed.notify_all()
 
     def take(self) -> T:
-        """The next one, as soon as it is there."""
+        """The next one, as soon as it is there; the operator hears that the dealer is waited for."""
         supply = self._supply
         with supply.changed:
-            supply.changed.wait_for(lambda: self._things or supply.failure)
+            ready = partial(supply.changed.wait_for, lambda: self._things or supply.failure)
+            logs.tell_waiting(ready, lambda: {"peers": DEALER, "of": "what it deals ahead"})
             if not self._things and supply.failure is not None:
                 raise supply.failure
             thing, size = self._things.popleft()

@@ -90,6 +90,8 @@ class Endpoint:
     secret: bytes = field(default_factory=new_seed, repr=False)  # of this session's log keys
     run: str | None = None  # of the checkpoints that this party has, and
     steps: tuple[int, ...] = ()  # their steps
+    keepers: tuple[str, ...] = ()  # the parties that a run cannot go on without the state of; if none is named, all
+    unwritten: int | None = None  # so many first steps nobody has on its disk; None: those before the first checkpoint
     purpose: str = TRAIN  # the command that was started; its peers must have started the same
     standing: bool = False  # a peer that has come for something else is waited for, not refused
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from vfgnn import logs
 from vfgnn.errors import PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
+from vfgnn.party.nodes import Nodes
 from vfgnn.party.own_data import columns_of, table_of
 from vfgnn.party.serve.desk import Answers, Desk
 from vfgnn.party.serve.party import AGAIN_S, ServingParty
 from vfgnn.party.session import NetworkSession
-from vfgnn.party.trained import Nodes
 from vfgnn.transport.network import Network
 
 POLL_S = 0.25
