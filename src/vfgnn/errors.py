@@ -8,8 +8,10 @@
     ├── CheckpointRefused      2  a checkpoint that is not whole, not ours, or not of this run
     ├── DiskError              2  a file or folder of this party that its disk does not take
     ├── LogRefused             2  a message log that was altered
+    ├── ViewRefused            2  a recorded view that is not there, was altered or was cut
     ├── PolicyRefused          4  a run or a release that would reveal more than the parties have agreed to
     │   ├── BudgetSpent        4  a release that the privacy budget does not cover
+    │   ├── LimitExceeded      4  an audit that found more than its limit allows
     │   └── LedgerRefused      4  a privacy ledger that was altered or rolled back
     ├── PeerRefused            3  a peer that is not who, or does not have what, the federation file says
     │   └── NameTaken          3  a second process with the key of a party that is connected
@@ -168,6 +170,12 @@ class LogRefused(VfgnnError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class ViewRefused(VfgnnError):
+    """A recorded view that is not there, was altered or was cut; nothing of it was used."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
 class PolicyRefused(VfgnnError):
     """A run or a release that would reveal more than the parties have agreed to; it was not made."""
 
@@ -176,6 +184,10 @@ class PolicyRefused(VfgnnError):
 
 class BudgetSpent(PolicyRefused):
     """A release that the privacy budget does not cover; it was not made."""
+
+
+class LimitExceeded(PolicyRefused):
+    """An audit that found more than its limit allows."""
 
 
 class LedgerRefused(PolicyRefused):

@@ -205,6 +205,7 @@ class PartyFile(BaseModel):
     )  # over all runs on this data; what was noised once lies beside it
     opened_ledger: OwnPath = Path("opened_ledger.jsonl")  # sealed: over all runs on this data
     allow_scores: bool = False  # sealed: whether this holder lets scores be opened, and not only classes
+    record_view: bool = False  # keep what this party sends and receives in a run, contents too (view_file.py)
     threads: Annotated[int, Field(ge=1)] | None = None  # default: all cores
     device: Literal["cpu", "cuda"] = "cpu"
     module: str | None = None  # package.module:Class for `gnn = "own"` at a holder, for `combine = "own"` at the server

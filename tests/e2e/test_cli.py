@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import typer
 from tests.network import open_to_others, small
 from vfgnn.cli.main import app, main
 from vfgnn.errors import ExitCode, VfgnnError
+from vfgnn.lab.local_files import fresh_folder
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,6 +123,7 @@ BAD = {
     "a name that no certificate can have": (["keys", "new", "a b"], "letters, digits"),
     "no certificate": (["keys", "show", "nowhere.pem"], "no certificate"),
     "too few holders for a demo": (["demo", "--holders", "0"], "holders"),
+    "a demo by one protocol": (["demo", "--set", "protocol=sealed"], "no --set protocol"),
     "unknown dataset in a benchmark": (["bench", "epoch", "--dataset", "x"], "cora, citeseer"),
 }
 
@@ -230,25 +233,73 @@ def test_compare_is_resumable(tmp_path):
     assert "CiteSeer" in (tmp_path / "rows.md").read_text()
 
 
-def test_demo_ends_with_the_comparison_and_leaves_its_folder(tmp_path):
-    done = vfgnn("demo", "--set", "epochs=10", cwd=tmp_path)
+def test_demo_ends_with_one_table_and_leaves_both_folders(tmp_path):
+    few = ("--set", "epochs=10", "--set", "sealed.steps=2", "--set", "sealed.hops=2")
+    done = vfgnn("demo", *few, "--json", "rows.json", cwd=tmp_path, COLUMNS="90")
     assert done.returncode == 0, done.stderr
-    for word in ("A alone", "B alone", "federated", "joint", "4 parties", "vfgnn run"):
-        assert word in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 90
     folder = tmp_path / "vfgnn-demo"
     assert open_to_others(folder) == []
-    assert {path.name for path in folder.iterdir()} == {
-        "federation.toml", "report.html", "server", "dealer", "A", "B",
-    }  # fmt: skip
-    # Nobody but A has labels or a metric, and nobody has another's key.
-    for name in ("server", "dealer", "B"):
-        assert not list((folder / name).rglob("labels*")) + list((folder / name).rglob("metrics*"))
-        assert [path.name for path in (folder / name).glob("*.key.pem")] == [f"{name}.key.pem"]
+    assert {path.name for path in folder.iterdir()} == {"split", "sealed"}
+    for protocol, parties in (("split", {"server", "dealer", "A", "B"}), ("sealed", {"dealer", "A", "B"})):
+        home = folder / protocol
+        assert {path.name for path in home.iterdir()} == parties | {"federation.toml", "report.html"}
+        assert f"vfgnn-demo/{protocol}/report.html" in done.stdout
+        # Nobody but A has labels or a metric, and nobody has another's key.
+        for name in parties - {"A"}:
+            assert not list((home / name).rglob("labels*")) + list((home / name).rglob("metrics*"))
+            assert [path.name for path in (home / name).glob("*.key.pem")] == [f"{name}.key.pem"]
+    _the_table_says_what_the_records_say(done.stdout, json.loads((tmp_path / "rows.json").read_text()), folder)
+
+
+def _the_table_says_what_the_records_say(said, written, folder):
+    rows = {row["model"]: row for row in written["rows"]}
+    assert list(rows) == ["A alone", "B alone", "federated (paper)", "sealed", "pooled"]
+    for model, row in rows.items():
+        assert set(row) == {"model", "test", "opened"}
+        assert re.search(rf"{re.escape(model)} +│ {row['test']:.3f} ", said)
+    about = {name: json.loads((folder / name / "A" / "run" / "run.json").read_text()) for name in ("split", "sealed")}
+    assert rows["federated (paper)"]["test"] == about["split"]["outcome"]["test_accuracy"]
+    assert rows["sealed"]["test"] == about["sealed"]["outcome"]["test_accuracy"]
+    share, opened = about["split"]["leak_meter"]["share"], about["sealed"]["opened"]
+    assert f"{share:.0%}" in rows["federated (paper)"]["opened"]
+    assert f"{opened['rows'] - opened['validation_rows']:,} nodes" in rows["sealed"]["opened"]
+    assert f"{opened['scalars']} inner products" in rows["sealed"]["opened"]
+    assert rows["A alone"]["opened"] == "nothing"
+    assert rows["B alone"]["opened"] == "B: 620 labels of A"
+
+
+def test_demo_says_what_it_does_before_anything_large_is_loaded():
+    """So the first line does not wait for torch. Without torch and numpy the command ends at its first use of them."""
+    without = "import sys; sys.modules |= dict.fromkeys(('torch', 'numpy')); from vfgnn.cli.main import app"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{without}; app(['demo'])"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "citeseer, 2 holders: first the paper's protocol, then the sealed one\n"
+    assert "ModuleNotFoundError" in done.stderr
+
+
+def test_demo_refuses_a_folder_with_something_else(call, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
-    refused = vfgnn("demo", "--folder", "mine", cwd=tmp_path)
-    assert refused.returncode == 2
+    code, said = call("demo", "--folder", "mine")
+    assert code == ExitCode.BAD_INPUT
+    assert "name another with --folder" in said.err
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
+
+
+def test_a_folder_of_earlier_federations_is_made_anew(tmp_path):
+    """Also one whose demo was ended before both were written."""
+    for name in ("split", "sealed"):
+        (tmp_path / "demo" / name).mkdir(parents=True)
+    (tmp_path / "demo" / "split" / "federation.toml").write_text("")
+    assert list(fresh_folder(tmp_path / "demo").iterdir()) == []
+    (tmp_path / "demo" / "federation.toml").write_text("")
+    (tmp_path / "demo" / "A").mkdir()
+    assert list(fresh_folder(tmp_path / "demo").iterdir()) == []
+    (tmp_path / "demo" / "other" / "thesis").mkdir(parents=True)
+    with pytest.raises(VfgnnError, match="something else"):
+        fresh_folder(tmp_path / "demo")
 
 
 def test_keys_are_made_once_and_shown(tmp_path):

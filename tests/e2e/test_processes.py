@@ -218,7 +218,7 @@ def demo(folder, temporary):
 
 
 def wait_for_training(folder, process):
-    log = folder / "A" / "run" / "log.jsonl"
+    log = folder / "split" / "A" / "run" / "log.jsonl"
     deadline = time.monotonic() + 90
     while not (log.is_file() and '"epoch"' in log.read_text()):
         assert process.poll() is None, process.communicate()
@@ -249,10 +249,10 @@ def test_a_demo_leaves_no_process_port_or_temporary_file(tmp_path, end):
         process.kill()
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[end]
     assert "Traceback" not in said
-    local = LocalFederation(folder, load_federation(folder / "federation.toml"))
+    local = LocalFederation(folder / "split", load_federation(folder / "split" / "federation.toml"))
     assert_nothing_left(local)
     assert list(temporary.iterdir()) == []
     for name in local.names:
         about = json.loads((local.run_folder(name) / "run.json").read_text())
         assert about["state"] == "failed"
-        assert "Traceback" not in (folder / name / "output.txt").read_text()
+        assert "Traceback" not in (local.folder / name / "output.txt").read_text()

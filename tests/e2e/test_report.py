@@ -14,6 +14,8 @@ from tests.pages import CHROMIUM, Elements, browsed, figures_beside, put_into
 from vfgnn.errors import DataError, LogRefused
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.report.run.page import make_page
+from vfgnn.report.run.records import Kept
+from vfgnn.report.run.split import openings
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +45,37 @@ def test_the_command_writes_one_page(finished, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     page = out.read_text()
-    for part in ("test accuracy", "Learning", "Traffic", "An epoch", "leak meter", "Who saw what", "Configuration"):
+    for part in (
+        "test accuracy",
+        "What was opened, and to whom",
+        "Learning",
+        "Traffic",
+        "An epoch",
+        "leak meter",
+        "Who saw what",
+        "Configuration",
+    ):
         assert part in page
     assert page.count("0 outside the schedule") == 4
     assert page.count("signed by") == 4
     assert "no disagreements" in page
     assert not re.findall(r"disagreement", page.replace("no disagreements", ""))
     assert "BEGIN" not in page  # neither keys nor certificates
+
+
+def test_what_was_opened_in_words(finished, local):
+    told = dict(openings([Kept.read(folder) for folder in folders(finished)]))
+    share = {
+        json.loads((folder / "run.json").read_text()).get("leak_meter", {}).get("share") for folder in folders(finished)
+    }
+    assert told["server"] == "rows of A and B, which tell edges; training labels can be inferred"
+    assert told["holders"].startswith(f"each other's features ({min(share - {None}):.0%}")
+    assert told["B and server"] == "which nodes train and validate"
+    # A holder's own records say what that holder knows of.
+    alone = dict(openings([Kept.read(local.run_folder("B"))]))
+    assert alone["server"] == "rows of B, which tell edges"
+    (local.run_folder("B") / "messages.jsonl").unlink()
+    assert "server" not in dict(openings([Kept.read(local.run_folder("B"))]))
 
 
 def test_nothing_in_the_page_is_fetched(finished):

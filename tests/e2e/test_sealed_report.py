@@ -112,7 +112,8 @@ def test_a_party_alone_shows_what_it_knows(finished):
 def test_what_was_opened_in_words(finished):
     told = openings([Kept.read(folder) for folder in folders(finished)])
     assert told == [
-        ("A (label holder)", f"classes of 40 rows, {2 * VAL} validation classes, 13 inner products"),
+        ("A (label holder)", f"classes of 40 nodes, {2 * VAL} classes of validation nodes, 13 inner products"),
+        ("B", "which nodes train and validate"),
         ("everybody else", "nothing"),
     ]
 

@@ -95,8 +95,8 @@ def test_a_final_state_counts_for_nothing_where_a_peer_told_of_its_failure(path,
         folder.note("peer_failed", True)
     folder.end(Traffic(), revealed={}, outcome=None, error="x")
     again = RunFolder(path, "dealer")
-    parts = {"file": None, "party": None, "data": None, "folder": again, "log": None, "ledger": None, "accounts": None}
-    run = OwnRun(**parts, end=5, kept=SimpleNamespace(steps=[5]))
+    parts = {"file": None, "party": None, "data": None, "folder": again, "log": None, "view": None, "ledger": None}
+    run = OwnRun(**parts, accounts=None, end=5, kept=SimpleNamespace(steps=[5]))
     assert run._ended is ended
 
 

@@ -9,7 +9,7 @@ vector would have to lie in a subspace of few dimensions among all nodes, so wha
 import torch
 from torch import Generator, Tensor
 
-from vfgnn.audit.attack import Attack, AttackFinding
+from vfgnn.audit.attack import Attack, AttackFinding, Target
 from vfgnn.audit.statistics import compare_shares
 from vfgnn.audit.views import View
 from vfgnn.split.joint_layer import H0
@@ -23,9 +23,11 @@ COLUMNS = Attack(
     name="columns from h0",
     who="holder with edges",
     needs="nothing",
-    target="the 0/1 columns of another holder",
+    target=Target.FEATURES,
+    gets="the 0/1 columns of another holder",
     metric="share of the columns that are found, each exact in all nodes",
     baseline="own columns that are equal to one of them",
+    helps="initial_embedding = individual, or a width below every holder's number of columns",
     literature="Qu, Sun & Wright 2014; the same as a lattice problem: Nguyen & Stern 1999",
 )
 

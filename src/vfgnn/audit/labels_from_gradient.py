@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor, bincount, from_numpy
 
 from vfgnn.agreement import SERVER
-from vfgnn.audit.attack import Attack, AttackFinding
+from vfgnn.audit.attack import Attack, AttackFinding, Target
 from vfgnn.audit.statistics import compare_shares
 from vfgnn.audit.views import View
 from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, LOCAL_GRADIENT
@@ -20,9 +20,11 @@ CLUSTERS = Attack(
     name="label clusters from a gradient",
     who="server, publisher",
     needs="nothing",
-    target="which training rows have the same label",
+    target=Target.LABELS,
+    gets="which training rows have the same label",
     metric="purity: share of training rows whose label is the most frequent one of their cluster",
     baseline="clusters of the published rows of the same nodes",
+    helps="label_epsilon, gradient_epsilon",
     literature="gradients of split models: Li et al. 2022, Fu et al. 2022",
 )
 

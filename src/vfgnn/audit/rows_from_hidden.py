@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from vfgnn.agreement import SERVER
-from vfgnn.audit.attack import Attack, AttackFinding
+from vfgnn.audit.attack import Attack, AttackFinding, Target
 from vfgnn.audit.edges import cosines, drawn_pairs
 from vfgnn.audit.statistics import compare_rankings, compare_shares
 from vfgnn.audit.views import View
@@ -32,27 +32,33 @@ ROWS = Attack(
     name="rows from z_L",
     who="label holder",
     needs="nothing",
-    target="the published row of each node",
+    target=Target.ROWS,
+    gets="the published row of each node",
     metric=f"share of nodes with an error of at most {CLOSE:g} of the row's length",
     baseline="its own row of the same node",
+    helps="a hidden layer, row_epsilon",
     literature=LITERATURE,
 )
 DEGREES = Attack(
     name="degrees from z_L",
     who="label holder",
     needs="nothing",
-    target="the degree of each node, up to confidence_degree",
+    target=Target.DEGREES,
+    gets="the degree of each node, up to confidence_degree",
     metric="share of nodes",
     baseline="its own degree of the node, or its own most frequent one",
+    helps="combine = mean, concat or regression",
     literature=LITERATURE,
 )
 EDGES = Attack(
     name="edges from z_L",
     who="label holder",
     needs="nothing",
-    target="the edges",
+    target=Target.EDGES,
+    gets="the edges of another holder",
     metric="AUC",
     baseline="pairs of one label, similar own features, similar own rows",
+    helps="edge_epsilon, row_epsilon",
     literature="cosine of posteriors: He et al. 2021",
 )
 

@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 MARGIN = 0.02  # an attack that is better than its baseline by no more than this is called harmless
 RESAMPLED = 1000
 RATES = (0.01, 0.001, 0.0)  # of false positives
+DRAWN_RATES = 40  # points of a ROC
 OUTSIDE = (1 - 0.95) / 2  # on each side of an interval
 
 LEAKS = "leaks"
@@ -26,7 +27,7 @@ UNKNOWN = "not measurable here"
 
 @dataclass(frozen=True)
 class Measured:
-    """One figure with its interval; the last two are of rankings."""
+    """One figure with its interval; the last three are of rankings."""
 
     value: float
     low: float
@@ -34,6 +35,7 @@ class Measured:
     n: int
     tpr: dict[str, float | None] | None = None  # by the rate of false positives; None: too few negatives for it
     advantage: float | None = None  # true minus false positive rate
+    roc: tuple[tuple[float, float], ...] | None = None  # false and true positive rate, for an axis in decades
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class Comparison:
     baselines: dict[str, Measured]
     difference: tuple[float, float]  # interval of attack minus best baseline
     verdict: str
+
+    @property
+    def best(self) -> tuple[str, Measured]:
+        """The baseline that is hardest to beat, and its name."""
+        return max(self.baselines.items(), key=lambda one: one[1].value)
 
     def to_json(self) -> dict[str, object]:
         """All figures."""
@@ -136,7 +143,23 @@ def _ranking(scores: Tensor, truth: Tensor, half: Tensor, resampled: Tensor) -> 
         rates[f"{rate:g}"] = float((true > false[allowed]).double().mean()) if enough else None
     best = _best_threshold(scores[half], truth[half])
     advantage = float((true > best).double().mean() - (other > best).double().mean())
-    return Measured(auc(scores, truth), *_interval(resampled), n, rates, advantage)
+    return Measured(auc(scores, truth), *_interval(resampled), n, rates, advantage, roc(scores, truth))
+
+
+def roc(scores: Tensor, truth: Tensor) -> tuple[tuple[float, float], ...]:
+    """False and true positive rate at thresholds whose false positives grow by equal factors, from none to all.
+
+    Of ties the worst for the attack: a threshold lets all cases of one score through, or none.
+    """
+    size, groups = int(truth.numel()), _groups(scores)
+    true, false = (torch.bincount(groups[part], minlength=int(groups.max()) + 1) for part in (truth, ~truth))
+    found, missed = (part.flip(0).cumsum(0).double() for part in (true, false))
+    negatives = float(missed[-1])
+    allowed = torch.logspace(0, torch.log10(torch.tensor(max(negatives, 1.0))).item(), DRAWN_RATES).double()
+    allowed = torch.tensor(sorted({0.0, *allowed.round().tolist()}), dtype=torch.float64)
+    last = torch.searchsorted(missed, allowed, right=True) - 1  # of the groups that may be let through
+    rates = torch.where(last < 0, 0.0, found[last.clamp_min(0)] / max(size - negatives, 1.0))
+    return tuple(zip((allowed / max(negatives, 1.0)).tolist(), rates.tolist(), strict=True))
 
 
 def _best_threshold(scores: Tensor, truth: Tensor) -> float:

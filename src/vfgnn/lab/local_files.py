@@ -3,6 +3,8 @@
     FOLDER/federation.toml                 public, the same for all
     FOLDER/NAME/party.toml                 at NAME only, with NAME.key.pem, NAME.certificate.pem, data/ and run/
 
+The demo has two of them, FOLDER/split and FOLDER/sealed.
+
 For the demo, benchmarks and tests. One program makes all keys here; in earnest each party makes its own.
 """
 
@@ -173,9 +175,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def fresh_folder(folder: Path) -> Path:
-    """An empty folder; what an earlier federation of ours left there is removed, anything else is refused."""
+    """An empty folder; what earlier federations of ours left there is removed, anything else is refused."""
     if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARKER).is_file():
+        if not _is_ours(folder) and not all(one.is_dir() and _is_ours(one) for one in folder.iterdir()):
             raise ConfigError(
                 "the folder has something else in it",
                 expected="an empty folder, or one that an earlier demo made",
@@ -184,3 +186,8 @@ def fresh_folder(folder: Path) -> Path:
             )
         insist(folder, lambda: shutil.rmtree(folder), doing="removed")
     return make_folder(folder)
+
+
+def _is_ours(folder: Path) -> bool:
+    """A federation's, or that of one that was not written yet."""
+    return (folder / MARKER).is_file() or not any(folder.iterdir())

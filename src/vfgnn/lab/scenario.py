@@ -4,7 +4,7 @@ For experiments, the demo and benchmarks: whoever makes a scenario has all the d
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -177,6 +177,11 @@ class Scenario:
         return Scenario(
             data.title, presets, seed, changed, settings, code, where, names, data.whole, data.labels, holdings
         )
+
+    def sealed(self) -> "Scenario":
+        """The same data for the sealed protocol. Noise is the paper's protocol's alone."""
+        changed = {key: value for key, value in self.changed.items() if key != "privacy"} | {"protocol": "sealed"}
+        return replace(self, changed=changed, settings=self.preset.settings(dataset=self.dataset, overrides=changed))
 
     @staticmethod
     def hearing(on_epoch: Callable[[str, EpochMetrics], None] | None) -> Hear:

@@ -20,6 +20,7 @@ from vfgnn.transport.capacity import Capacity, LinkBudget
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
+from vfgnn.view_file import ViewRecorder
 from vfgnn.writing import patient
 
 DISK_SHARE = 0.5  # of message_s: before the others stop waiting for a message, this party has left in order
@@ -40,9 +41,11 @@ class MeetingTransport(Transport, Protocol):
 class Session:
     """A channel over a transport, from meeting to goodbye."""
 
-    def __init__(self, me: str, transport: MeetingTransport, *, log: MessageLog | None = None) -> None:
+    def __init__(
+        self, me: str, transport: MeetingTransport, *, log: MessageLog | None = None, view: ViewRecorder | None = None
+    ) -> None:
         self._transport = transport
-        self.channel = Channel(me, transport, log=log)
+        self.channel = Channel(me, transport, log=log, view=view)
 
     def resize(self, programs: Iterable[AnyProgram]) -> None:
         """From now on these programs are followed, and no message of another one is read; memory has room for all."""
@@ -68,9 +71,16 @@ class Session:
 class NetworkSession(Session):
     """Over TLS, to the parties that the federation file lists. `programs`: all that may ever be followed."""
 
-    def __init__(self, endpoint: Endpoint, programs: Iterable[AnyProgram], *, log: MessageLog | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        programs: Iterable[AnyProgram],
+        *,
+        log: MessageLog | None = None,
+        view: ViewRecorder | None = None,
+    ) -> None:
         self.network = Network(endpoint, capacities(endpoint.me, programs), on_event=logs.event)
-        super().__init__(endpoint.me, self.network, log=log)
+        super().__init__(endpoint.me, self.network, log=log, view=view)
         self._leader = endpoint.file.label_holder
 
     @contextmanager

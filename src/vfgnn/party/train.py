@@ -28,7 +28,7 @@ from vfgnn.party.accounts import Accounts
 from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
-from vfgnn.party.roles import AnyRole, contribution_of, make_role
+from vfgnn.party.roles import AnyRole, contribution_of, make_role, role_type
 from vfgnn.party.sealed_notes import note_bytes, note_opened
 from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
 from vfgnn.program import Watch, carry_out
@@ -38,6 +38,7 @@ from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.goodbye import brief
 from vfgnn.transport.memory import InMemoryNetwork
 from vfgnn.transport.wire import Start
+from vfgnn.view_file import ViewRecorder
 
 if TYPE_CHECKING:
     from vfgnn.privacy.copies import MessageCopies
@@ -71,6 +72,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         torch.set_num_threads(party.threads or torch.get_num_threads())
         refuse_unusable_key(file, party)
         data = load_data(file, party)
+        role_type(agreement, party.name)  # loaded while nobody waits for this party yet
         folder = RunFolder(party.run_folder, party.name, fresh=fresh)
         logs.configure(party.name, file=folder.log, as_json=log_json)
         if party.insecure_seed is not None:
@@ -83,9 +85,8 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         )
         ledger = None if party.data is None or agreement.settings.privacy.off else _open_ledger(party)
         accounts = opened.enter_context(closing(Accounts.of(file, party)))
-        run = OwnRun(
-            file, party, data, folder, kept, MessageLog(folder.messages), ledger, accounts, programs.end_step(agreement)
-        )
+        log, view = MessageLog(folder.messages), _open_view(file, party, folder) if party.record_view else None
+        run = OwnRun(file, party, data, folder, kept, log, view, ledger, accounts, programs.end_step(agreement))
         try:
             yield run
         except BaseException as error:
@@ -93,6 +94,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             if isinstance(error, PeerFailed):
                 folder.note("peer_failed", True)
             with told_if_lost():
+                run.close_view()
                 folder.end(run.traffic, revealed=run.revealed, outcome=None, error=reason)
             logs.event(Event.RUN_FAILED, reason=brief(error))
             raise
@@ -122,6 +124,7 @@ class OwnRun:
     folder: RunFolder
     kept: Checkpoints
     log: MessageLog
+    view: ViewRecorder | None
     ledger: "Ledger | None"
     accounts: Accounts
     end: int  # the number of the final state
@@ -161,7 +164,8 @@ class OwnRun:
         patience = self.file.patience
         wait_s, key = (patience.away_s, "away_s") if late else (patience.start_s, "start_s")
         endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
-        session = self._session = NetworkSession(endpoint, programs.of_run(self.file, self.party.name), log=self.log)
+        may_follow = programs.of_run(self.file, self.party.name)
+        session = self._session = NetworkSession(endpoint, may_follow, log=self.log, view=self.view)
         session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
         if self.file.alignment is not None:
             session.resize(programs.of_alignment(self.file))  # until the number of nodes is known
@@ -304,12 +308,18 @@ class OwnRun:
         if self.ledger is not None:
             self.folder.note("privacy", self._stated(agreement, self.ledger).to_json())
         seal(self.log, self.party)
+        self.close_view()
         if self.ledger is not None:
             _remove_copies(self.folder.noised)
             self.ledger.close()
         self.folder.end(self.traffic, revealed=self.revealed, outcome=self.outcome, error=None)
         found = {} if self.outcome is None else {"test_accuracy": round(self.outcome.test_accuracy, 4)}
         logs.event(Event.RUN_ENDED, **found)
+
+    def close_view(self) -> None:
+        """Where this party records it: no more messages will come."""
+        if self.view is not None:
+            self.view.close()
 
     def _stated(self, agreement: Agreement, ledger: "Ledger | None") -> "Statement":
         """What the privacy settings mean: before the run, or with what the ledger says."""
@@ -321,6 +331,13 @@ class OwnRun:
         spent = None if ledger is None else ledger.releases
         rows = None if party.mechanism is None else _own_rows(agreement, party.mechanism)
         return statement(agreement, spent=spent, edges=edges, labels=party.name == agreement.label_holder, rows=rows)
+
+
+def _open_view(file: FederationFile, party: PartyFile, folder: RunFolder) -> ViewRecorder:
+    """Where contents of messages are kept; how much that may come to is told beforehand."""
+    most = programs.most_recorded(file, party.name)
+    logs.event("this party's view is recorded", at_most_bytes=most, where=str(folder.path))
+    return ViewRecorder(folder.path)
 
 
 def _open_ledger(party: PartyFile) -> "Ledger":

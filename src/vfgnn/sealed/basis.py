@@ -86,8 +86,8 @@ class KrylovBasis:
 
     def quotient(self) -> torch.Tensor:
         """A share of the inner products of p_0 and q_0 [2, 2], QUOTIENT_BITS."""
-        (image,) = self._computation.truncate(self._taken, bits=FACTOR + self._guard)
-        (labels,) = self._computation.truncate(self._vectors[0], bits=FACTOR)
+        pair = self._taken, self._vectors[0] << self._guard  # labels are small: they can be cut in the same round
+        image, labels = self._computation.truncate(*pair, bits=FACTOR + self._guard)
         products = self._inner_products([labels, image], cut=2 * SHORT - QUOTIENT_BITS)
         back = torch.tensor([1, 1 << self._guard], device=products.device)
         return products * back * back[:, None]

@@ -82,7 +82,10 @@ class SealedHolder:
         matrices = OwnMatrices(self._x_ring, self._entries)
         means = self._means = exchange(self.agreement, self.channel, self._own, matrices)
         links = self.channel.beside((DEALER,))
-        self.offline = HolderOffline(self.agreement, links, self._moment, means.supply, means.graphs)
+        graphs, products = means.graphs, means.products
+        self.offline = HolderOffline(
+            self.agreement, links, self._moment, means.supply, graphs=graphs, products=products
+        )
         return JointComputation(self.agreement, self.channel, means)
 
     def ask(self, moment: SealedMoment) -> None:

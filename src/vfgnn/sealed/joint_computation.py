@@ -68,15 +68,21 @@ class JointComputation:
     def to_columns(self, by_owner: Blocks) -> dict[str, torch.Tensor]:
         """Reveals: nothing; shares of u travel under masks."""
         (width,) = {share.shape[1] for share in by_owner.values()}
-        shared = {owner: share.contiguous() for owner, share in by_owner.items()}
+        there, products = self._on_device(by_owner), self._means.products
         senders, number = self._agreement.holder_names, self._next_product()
-        return self._means.products.backward(shared, kinds=COLUMNS_KINDS, senders=senders, counter=number, dim=width)
+        found = products.backward(there, kinds=COLUMNS_KINDS, senders=senders, counter=number, dim=width)
+        return {owner: share.cpu() for owner, share in found.items()}
 
     def to_nodes(self, blocks: Blocks) -> torch.Tensor:
         """Reveals: nothing; shares of W travel under masks."""
         (width,) = {block.shape[1] for block in blocks.values()}
+        there, products = self._on_device(blocks), self._means.products
         senders, number = self._agreement.holder_names, self._next_product()
-        return self._means.products.forward(blocks, kinds=NODES_KINDS, senders=senders, counter=number, dim=width)
+        return products.forward(there, kinds=NODES_KINDS, senders=senders, counter=number, dim=width).cpu()
+
+    def _on_device(self, blocks: Blocks) -> dict[str, torch.Tensor]:
+        """Where the products are computed; everything else stays in the memory of the CPU."""
+        return {owner: share.to(self._means.products.device).contiguous() for owner, share in blocks.items()}
 
     def _next_product(self) -> int:
         self._multiplied += 1

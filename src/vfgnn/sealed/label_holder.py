@@ -43,9 +43,10 @@ class SealedLabelHolder(SealedHolder):
         super().__init__(agreement, channel, own)
         self._labels, self._on_epoch, self._wanted = own.known_labels, own.on_epoch, own.wanted
         if not self._labels.trained:
-            _refuse_one_class(self._labels)
+            _refuse_missing_classes(self._labels)
         self.leader = self
         self.heard = torch.empty(0)
+        self.products: list[torch.Tensor] = []  # inner products that it has learnt
         self._steps: Steps | None = None
         self._path = torch.empty(0)
         self._val_accuracy = 0.0
@@ -82,11 +83,13 @@ class SealedLabelHolder(SealedHolder):
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
+        self.products.append(products)
         self._steps = Steps.of(products, self.agreement.settings.sealed.kernel)
         return self._steps.words
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
         """The best combination for each ridge."""
+        self.products.append(products)
         if self._steps is None:
             raise RuntimeError("steps() comes first")
         sealed = self.agreement.settings.sealed
@@ -113,26 +116,14 @@ class SealedLabelHolder(SealedHolder):
         left = replace(self._left, **vars(super()._after(work)))
         if not isinstance(work, SealedTraining):
             return left
-        logits, test = self._logits(left), self._labels.test
+        logits, test = opened_predictions(left, self.agreement), self._labels.test
         found = metrics.scores(logits[test], self._labels.y[test])
-        reached = found if self._scored else {name: found[name] for name in ("accuracy", "f1")}
+        scored = self.agreement.settings.sealed.opens == "scores"
+        reached = found if scored else {name: found[name] for name in ("accuracy", "f1")}
         scores = torch.tensor([reached.get(name, math.nan) for name in metrics.METRICS], dtype=torch.float64)
         left = replace(left, val_accuracy=self._val_accuracy, scores=scores)
         self.result = Result(self._outcome(left), logits)
         return left
-
-    @property
-    def _scored(self) -> bool:
-        return self.agreement.settings.sealed.opens == "scores"
-
-    def _logits(self, left: SealedState) -> torch.Tensor:
-        """Scores, or one-hot classes, of all nodes; not a number in rows that were never opened."""
-        logits = torch.full((self.agreement.nodes, self.agreement.classes), math.nan, dtype=torch.float64)
-        if left.opened is not None:
-            values = left.opened.values
-            known = values.double() * 2.0**-SHORT if self._scored else _one_hot(values[:, 0], self.agreement.classes)
-            logits[left.opened.rows] = known
-        return logits
 
     def _outcome(self, left: LabelHolderState) -> Outcome:
         steps, found = trained_steps(self.agreement), [] if left.scores is None else left.scores.tolist()
@@ -164,7 +155,7 @@ class SealedLabelHolder(SealedHolder):
         """Everything that was opened of this model. Nothing leaves."""
         if self.result is None:
             raise CheckpointRefused("there is no trained model", expected="the state of a finished training")
-        self.result = Result(self.result.outcome, self._logits(self._left))
+        self.result = Result(self.result.outcome, opened_predictions(self._left, self.agreement))
 
     def step(self, moment: SealedMoment) -> None:
         """As every holder; a step has no loss, and nothing is evaluated before the last."""
@@ -173,8 +164,28 @@ class SealedLabelHolder(SealedHolder):
             self._on_epoch(EpochMetrics((moment.number or 0) + 1, None, None))
 
 
-def _refuse_one_class(labels: Labels) -> None:
+def opened_predictions(left: SealedState, agreement: Agreement) -> torch.Tensor:
+    """Scores, or one-hot classes, of all nodes; not a number in rows that were never opened."""
+    found = torch.full((agreement.nodes, agreement.classes), math.nan, dtype=torch.float64)
+    if left.opened is not None:
+        values, scored = left.opened.values, agreement.settings.sealed.opens == "scores"
+        known = values.double() * 2.0**-SHORT if scored else _one_hot(values[:, 0], agreement.classes)
+        found[left.opened.rows] = known
+    return found
+
+
+def _refuse_missing_classes(labels: Labels) -> None:
     """A class without a training row is allowed: its share of them is 0, and so are its scores."""
+    known = labels.y[labels.y >= 0]
+    missing = (torch.bincount(known, minlength=labels.classes) == 0).nonzero()[:, 0].tolist()
+    if missing:
+        raise DataError(
+            "a class that no row has",
+            expected=f"each of the classes 0 to {labels.classes - 1} in one row at least",
+            got=f"no row of class {', '.join(map(str, missing))}",
+            where="labels of the label holder",
+            hint="declare fewer classes, or label a row of each",
+        )
     if len(torch.unique(labels.y[labels.train])) < 2:
         raise DataError(
             "training rows of a single class",

@@ -20,8 +20,8 @@ from functools import partial
 import torch
 
 from vfgnn.agreement import DEALER, Agreement
-from vfgnn.messages import SEED, WORD, Declared, Kind
-from vfgnn.mpc.graph_shape import GraphKinds, GraphShape, offline_messages, online_messages
+from vfgnn.messages import SEED, WORD, Declared, Kind, total_bytes
+from vfgnn.mpc.graph_shape import GraphKinds, GraphShape, begin_messages, complete_messages, online_messages
 from vfgnn.mpc.graph_shape import setup_messages as sparse_setup
 from vfgnn.mpc.shared import Names, Operation
 from vfgnn.mpc.shared import messages as operation_messages
@@ -54,6 +54,7 @@ GRAPH_MASKED = Kind("graph_masked", "nothing: a share of what meets the graphs m
 GRAPH_KINDS = GraphKinds(ORDER_SEED, PAD_SEED, GATHER_1, GATHER_2, GATHER_3, BOUNCE_1, BOUNCE_2, BOUNCE_3, GRAPH_MASKED)
 COLUMNS_KINDS, NODES_KINDS = (COLUMNS_MASKED, COLUMNS_CORRECTION), (NODES_MASKED, NODES_CORRECTION)
 OFFLINE = "offline"
+MOST_AHEAD, MOST_BYTES_AHEAD = 2, 2**26  # hops whose bounces are under way before they are due, and all their bytes
 
 
 Items = Iterable[Item]
@@ -205,13 +206,40 @@ def setup_messages(agreement: Agreement) -> list[Declared]:
     return messages + sparse_setup(graph_shape(agreement), GRAPH_KINDS)
 
 
+@dataclass(frozen=True)
+class Begun:
+    """The first two bounces of a coming hop."""
+
+    width: int
+
+
+def dealing_order(agreement: Agreement, items: Items) -> Iterator[Item | Begun]:
+    """Items as the dealer goes through them. A hop begins some hops before it is due, so nobody waits for its bounces.
+
+    Two are enough: a hop of the holders takes two rounds of their own. Fewer where their bounces would fill memory.
+    """
+    items = list(items)
+    widths = [item.width for item in items if isinstance(item, Hop)]
+    size = total_bytes(begin_messages(graph_shape(agreement), GRAPH_KINDS, max(widths, default=0)))
+    ahead = min(MOST_AHEAD, MOST_BYTES_AHEAD // max(1, size))
+    begun = due = 0
+    for item in items:
+        due += isinstance(item, Hop)
+        while begun < min(len(widths), max(due, 1) + ahead):
+            yield Begun(widths[begun])
+            begun += 1
+        yield item
+
+
 def dealt_messages(agreement: Agreement, items: Items) -> list[Declared]:
     """To and from the dealer, ahead of the items."""
     messages: list[Declared] = []
     columns = {owner.name: owner.features for owner in agreement.feature_holders}
-    for item in items:
-        if isinstance(item, Hop):
-            messages += offline_messages(graph_shape(agreement), GRAPH_KINDS, item.width)
+    for item in dealing_order(agreement, items):
+        if isinstance(item, Begun):
+            messages += begin_messages(graph_shape(agreement), GRAPH_KINDS, item.width)
+        elif isinstance(item, Hop):
+            messages += complete_messages(graph_shape(agreement), GRAPH_KINDS, item.width)
         elif isinstance(item, (ToColumns, ToNodes)):
             for receiver in agreement.holder_names:
                 others = sum(count for owner, count in columns.items() if owner != receiver)

@@ -4,9 +4,10 @@ The same algorithm as at the holders, over tensors that have a shape and nothing
 down, phase by phase. So a step that is added to the algorithm is declared, dealt and planned without another line.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import torch
 
@@ -70,13 +71,15 @@ class Rehearsal:
     def __init__(self, sizes: SealedSizes) -> None:
         self._sizes = sizes
         self._factors = 0
-        self.items: list[Item] = []
-        self.rounds = 0
+        self._rounds: list[tuple[Item, ...]] = []
 
-    def taken(self) -> tuple[Item, ...]:
+    def taken(self) -> "Part":
         """What has been written down since it was last asked."""
-        items, self.items = tuple(self.items), []
-        return items
+        rounds, self._rounds = tuple(self._rounds), []
+        return Part(rounds)
+
+    def _round(self, *items: Item) -> None:
+        self._rounds.append(items)
 
     def from_leader(self, words: torch.Tensor | None, shape: Shape) -> torch.Tensor:
         """Nothing is sent."""
@@ -88,88 +91,72 @@ class Rehearsal:
 
     def hop(self, share: torch.Tensor, *, self_loops: bool) -> torch.Tensor:
         """Of the union graph."""
-        self.rounds += 1
-        self.items.append(Hop(share.shape[1]))
+        self._round(Hop(share.shape[1]))
         return share
 
     def to_columns(self, by_owner: Blocks) -> dict[str, torch.Tensor]:
         """X_k^T u."""
-        self.rounds += 1
         (width,) = {share.shape[1] for share in by_owner.values()}
-        self.items.append(ToColumns(width))
+        self._round(ToColumns(width))
         return {owner: nothing(self._sizes.columns[owner], width) for owner in by_owner}
 
     def to_nodes(self, blocks: Blocks) -> torch.Tensor:
         """Sum over k of X_k W_k."""
-        self.rounds += 1
         (width,) = {block.shape[1] for block in blocks.values()}
-        self.items.append(ToNodes(width))
+        self._round(ToNodes(width))
         return nothing(self._sizes.nodes, width)
 
     def truncate(self, *shares: torch.Tensor, bits: int) -> list[torch.Tensor]:
         """In one round."""
-        self.rounds += 1
-        self.items += [Truncation(tuple(share.shape), bits) for share in shares]
+        self._round(*(Truncation(tuple(share.shape), bits) for share in shares))
         return list(shares)
 
     def multiply(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Element by element."""
-        self.rounds += 1
-        self.items.append(Product(tuple(x.shape)))
+        self._round(Product(tuple(x.shape)))
         return x
 
     def blind(self, *shares: torch.Tensor) -> list[Blinded]:
         """Under labels of their own."""
-        self.rounds += 1
-        made = []
-        for share in shares:
-            label = factor_label(self._factors)
-            self._factors += 1
-            self.items.append(Blinding(label, tuple(share.shape)))
-            made.append(Blinded(label, share, share))
-        return made
+        labels = [factor_label(self._factors + i) for i in range(len(shares))]
+        self._factors += len(shares)
+        self._round(*(Blinding(label, tuple(share.shape)) for label, share in zip(labels, shares, strict=True)))
+        return [Blinded(label, share, share) for label, share in zip(labels, shares, strict=True)]
 
     def multiply_fixed(self, matrix: Blinded, share: torch.Tensor) -> torch.Tensor:
         """A blinded matrix times a share."""
-        self.rounds += 1
         rows, inner = matrix.eps.shape
-        self.items.append(FixedProduct(matrix.label, rows, inner, share.shape[1]))
+        self._round(FixedProduct(matrix.label, rows, inner, share.shape[1]))
         return nothing(rows, share.shape[1])
 
     def scale(self, *work: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
         """In one round."""
-        self.rounds += 1
-        self.items += [Scaling(tuple(share.shape), bits, tuple(s.label for s in factors)) for share, factors in work]
+        self._round(*(Scaling(tuple(share.shape), bits, tuple(s.label for s in factors)) for share, factors in work))
         return [Scaled(share, [share] * len(factors)) for share, factors in work]
 
     def look_up(self, share: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         """By a one-time table."""
-        self.rounds += 1
-        self.items.append(Lookup(tuple(share.shape), tuple(table.tolist())))
+        self._round(Lookup(tuple(share.shape), tuple(table.tolist())))
         return share
 
     def gram(self, share: torch.Tensor) -> torch.Tensor:
         """X X^T."""
-        self.rounds += 1
-        self.items.append(GramProduct(share.shape[0], share.shape[1]))
+        self._round(GramProduct(share.shape[0], share.shape[1]))
         return nothing(share.shape[0], share.shape[0])
 
     def classes(self, scores: torch.Tensor) -> torch.Tensor:
         """By one-time tables."""
-        operations = argmax_operations(scores.shape[0], scores.shape[1])
-        self.items += operations
-        self.rounds += len(operations)
+        for operation in argmax_operations(scores.shape[0], scores.shape[1]):
+            self._round(operation)
         return scores
 
     def tell(self, share: torch.Tensor, kind: Kind) -> None:
         """To the label holder."""
-        self.rounds += 1
-        self.items.append(Told(kind, Payload(tuple(share.shape))))
+        self._round(Told(kind, Payload(tuple(share.shape))))
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> None:
         """To the label holder, packed."""
-        self.rounds += 1
-        self.items.append(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
+        self._round(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
 
 
 def factor_label(number: int) -> str:
@@ -178,13 +165,28 @@ def factor_label(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Script:
-    """All items of a program, in the order in which they come; and how often its holders wait for each other."""
+class Part:
+    """Items in the order in which they come. What the holders send for those of one round, they send at once."""
 
-    prepare: tuple[Item, ...]
-    steps: tuple[tuple[Item, ...], ...]
-    finish: tuple[Item, ...]
-    rounds: int
+    rounds: tuple[tuple[Item, ...], ...] = ()
+
+    def __iter__(self) -> Iterator[Item]:
+        """All of them."""
+        return chain.from_iterable(self.rounds)
+
+
+@dataclass(frozen=True)
+class Script:
+    """All items of a program."""
+
+    prepare: Part = Part()
+    steps: tuple[Part, ...] = ()
+    finish: Part = Part()
+
+    @property
+    def rounds(self) -> int:
+        """How often its holders wait for each other."""
+        return sum(len(part.rounds) for part in (self.prepare, *self.steps, self.finish))
 
 
 @lru_cache(maxsize=8)
@@ -200,7 +202,7 @@ def script(sizes: SealedSizes) -> Script:
         training.step(number)
         steps.append(computation.taken())
     training.finish()
-    return Script(prepare, tuple(steps), computation.taken(), computation.rounds)
+    return Script(prepare, tuple(steps), computation.taken())
 
 
 @lru_cache(maxsize=8)
@@ -208,7 +210,7 @@ def prediction_script(sizes: SealedSizes, asked: int) -> Script:
     """Of a prediction of so many rows with a trained model; `sizes` has how many rows trained."""
     computation = Rehearsal(sizes)
     if not asked:
-        return Script((), (), (), 0)
+        return Script()
     blocks = {owner: nothing(count, sizes.width * sizes.blocks) for owner, count in sizes.columns.items()}
     rows = RowSet(torch.arange(asked))
     own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows)
@@ -216,4 +218,4 @@ def prediction_script(sizes: SealedSizes, asked: int) -> Script:
     prediction.prepare()
     prepare = computation.taken()
     prediction.finish()
-    return Script(prepare, (), computation.taken(), computation.rounds)
+    return Script(prepare, finish=computation.taken())

@@ -134,8 +134,8 @@ class SealedTraining:
         ridges, steps = len(sizes.ridges), sizes.steps
         factors = self._factors(None if told is None else self._deciding.path(told), ridges * steps)
         path = [factors[r * steps : (r + 1) * steps] for r in range(ridges)]
-        priors, combinations = self._known_priors, krylov.at_validation(path)
-        scores = torch.cat([class_scores(self._computation, combined + priors) for combined in combinations])
+        combined = torch.cat(krylov.at_validation(path))
+        scores = class_scores(self._computation, combined + self._known_priors)
         found = self._computation.tell_classes(self._computation.classes(scores), VALIDATION_CLASSES)
         by_ridge = None if found is None else found.reshape(ridges, sizes.val)
         return self._factors(None if by_ridge is None else self._deciding.choose(by_ridge), steps)

@@ -50,6 +50,7 @@ def _of_protocol(kept: Sequence[Kept]) -> list[Html]:
     if kept[0].file.agreement.sealed:
         return [sealed.opened(kept), sealed.progress(kept), sealed.traffic(kept), _timeline(kept, "A step")]
     return [
+        split.opened(kept),
         split.curves(kept),
         split.traffic(kept),
         _timeline(kept, "An epoch"),
@@ -72,7 +73,8 @@ def _head(kept: Sequence[Kept]) -> Html:
         scores = leader.about.outcome.scores
         cards = [*((SCORES.get(name, name), f"{value:.3f}") for name, value in scores.items()), *cards]
     states = ", ".join(f"{one.party} ({one.about.state})" for one in kept)
-    told = f"began {first.began}, vfgnn {first.program}, federation "
+    protocol = "sealed" if file.agreement.sealed else "split, the paper's"
+    told = f"protocol {protocol}; began {first.began}, vfgnn {first.program}, federation "
     return markup(
         tag("h1", f"Run {first.run}"),
         tag("p", told, tag("code", file.digest[:16]), f"; from the records of {states}", look="soft"),
@@ -138,15 +140,15 @@ def _saw(kept: Sequence[Kept], audits: Sequence[Audit], programs: Sequence[AnyPr
 def _configuration(file: FederationFile) -> Html:
     is_sealed = file.agreement.sealed
     settings = sealed.settings_of(file) if is_sealed else list(file.settings.model_dump().items())
-    declared = ["directed edges, as declared"] * is_sealed
+    declared = ["directed edges, at most"] * is_sealed
     holders = [
-        (holder.name, f"{holder.features:,}", "yes" if holder.edges else "no", *[f"{holder.entry_bound:,}"] * is_sealed,
-         "label holder" if holder.name == file.label_holder else "")
+        (holder.name + " (label holder)" * (holder.name == file.label_holder),
+         "yes" if holder.edges else "no", f"{holder.features:,}", *[f"{holder.entry_bound:,}"] * is_sealed)
         for holder in file.holders
     ]  # fmt: skip
     shown = [(tag("code", key), value) for key, value in settings]
     return markup(
         tag("h2", "Configuration"),
-        table_of(("holder", "columns", "edges", *declared, ""), holders, (1, 3) if is_sealed else (1,)),
+        table_of(("holder", "edges", "columns", *declared), holders, (2, 3)),
         tag("details", tag("summary", "settings"), table_of(("setting", "value"), shown)),
     )

@@ -4,7 +4,7 @@ The folder may be another party's, so its files say what that party wants. A val
 a name that is no party's, a text without end: each is a DataError with the file and the key, never with the value.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from vfgnn.sealed.sizes import SealedSizes
 from vfgnn.shown import shown
 
 SHOWN = 200  # characters of a key or of a finding
+WHICH_ROWS = "which nodes train and validate"  # of both protocols: told so that all work on the same rows
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Word = Annotated[str, Field(max_length=200)]
 Sentence = Annotated[str, Field(max_length=2000)]
@@ -146,6 +147,11 @@ class Kept:
             _refuse_strangers(file.parties, traffic, sender=link.sender, receiver=link.receiver)
         entries = tuple(entries_of(log, file.parties)) if log.is_file() else None
         return Kept(folder, about, file, tuple(links), tuple(_lines(folder / "metrics.jsonl")), entries)
+
+
+def listed(names: Sequence[str]) -> str:
+    """In a sentence."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def over_one_node(file: FederationFile) -> FederationFile:

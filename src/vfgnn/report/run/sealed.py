@@ -11,7 +11,7 @@ from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry
 from vfgnn.report import charts
 from vfgnn.report.html import Html, figure_of, list_of, markup, table_of, tag
-from vfgnn.report.run.records import Kept, LinkRecord, OpenedPart
+from vfgnn.report.run.records import WHICH_ROWS, Kept, LinkRecord, OpenedPart, listed
 from vfgnn.report.run.traffic import added, ends_of, once
 from vfgnn.sealed.record import PARTS, part_of
 from vfgnn.sealed.training import QUOTIENT
@@ -30,10 +30,11 @@ def openings(kept: Sequence[Kept]) -> list[tuple[str, str]]:
     if found is None:
         return []
     told = (
-        f"{found.what} of {_nodes(found):,} rows, {found.validation_rows:,} validation classes, "
+        f"{found.what} of {_nodes(found):,} nodes, {found.validation_rows:,} classes of validation nodes, "
         f"{found.scalars} inner products"
     )
-    return [(f"{found.to} (label holder)", told), ("everybody else", "nothing")]
+    others = [holder.name for holder in kept[0].file.holders if holder.name != found.to]
+    return [(f"{found.to} (label holder)", told), (listed(others), WHICH_ROWS), ("everybody else", "nothing")]
 
 
 def _opened(kept: Sequence[Kept]) -> OpenedPart | None:
@@ -125,16 +126,16 @@ def traffic(kept: Sequence[Kept]) -> Html:
     ]
     parts = {ends: added((link for link in links if ends_of(link) == ends), _part) for ends in by_link}
     per_link = [
-        (ends, *(_size(parts[ends], part) for part in PARTS), f"{link.messages:,}", f"{link.waited_s:.1f} s")
+        (ends, *(_size(parts[ends], part) for part in PARTS), f"{link.waited_s:.1f} s")
         for ends, link in by_link.items()
     ]
-    headings = ("link", *PARTS, "messages", "receiver waited")
+    headings = ("link", *PARTS, "receiver waited")
     sizes = {ends: {part: float(link.bytes) for part, link in found.items()} for ends, found in parts.items()}
     return markup(
         tag("h2", "Traffic"),
         table_of(("part", "", "messages", "payload"), rows, (2, 3)),
         figure_of(charts.parts_of_links(sizes)) if by_part else Html(),
-        table_of(headings, per_link, (1, 2, 3, 4, 5)),
+        table_of(headings, per_link, (1, 2, 3, 4)),
     )
 
 
@@ -151,5 +152,5 @@ def settings_of(file: FederationFile) -> list[tuple[str, object]]:
     settings = file.settings
     meant: dict[str, object] = {key: getattr(settings, key) for key in MEANT}
     chosen = settings.sealed.model_dump() | {"hops": settings.sealed.depth}
-    listed = {key: ", ".join(map(str, value)) if isinstance(value, tuple) else value for key, value in chosen.items()}
-    return list(meant.items()) + [(f"sealed.{key}", value) for key, value in listed.items()]
+    plain = {key: ", ".join(map(str, value)) if isinstance(value, tuple) else value for key, value in chosen.items()}
+    return list(meant.items()) + [(f"sealed.{key}", value) for key, value in plain.items()]

@@ -7,9 +7,9 @@ from importlib import resources
 from vfgnn.agreement import SERVER, Agreement
 from vfgnn.report import charts
 from vfgnn.report.html import Html, figure_of, list_of, markup, table_of, tag
-from vfgnn.report.run.records import Kept, NoisedPart
+from vfgnn.report.run.records import WHICH_ROWS, Kept, NoisedPart, listed
 from vfgnn.report.run.traffic import added, ends_of, once
-from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS
+from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS, ROW_ROLES
 
 LEAKS = resources.files("vfgnn.report") / "leaks.json"  # of a benchmark graph: tools/measure_leaks.py writes it
 
@@ -20,17 +20,25 @@ def openings(kept: Sequence[Kept]) -> list[tuple[str, str]]:
     sent = {(entry.kind, entry.sender, entry.receiver) for one in kept for entry in one.entries or ()}
     rows = sorted(sender for kind, sender, _ in sent if kind == LOCAL_EMBEDDINGS)
     noised = "noised " if file.settings.privacy.noises_rows else ""
-    server = [f"{noised}rows of {' and '.join(rows)}, which tell edges"] * bool(rows)
+    server = [f"{noised}rows of {listed(rows)}, which tell edges"] * bool(rows)
     server += ["training labels can be inferred"] * any(kind == HIDDEN_GRADIENT for kind, *_ in sent)
     found = [(SERVER, "; ".join(server))]
     shares = [one.about.leak_meter.share for one in kept if one.about.leak_meter is not None]
     if shares:
         low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
         span = low if low == high else f"{low} to {high}"
-        found.append(("holders", f"each other's features ({span}; from 100 % on, possibly all)"))
+        found.append(("holders", f"each other's features ({span}; from 100% on, possibly all)"))
     if exposed := file.agreement.exposed_publishers:
-        found.append((f"{file.label_holder} (label holder)", f"rows of {' and '.join(exposed)}, rebuilt"))
-    return [(who, told) for who, told in found if told]
+        found.append((f"{file.label_holder} (label holder)", f"can rebuild the rows of {listed(exposed)}"))
+    if told := sorted(receiver for kind, _, receiver in sent if kind == ROW_ROLES):
+        found.append((listed(told), WHICH_ROWS))
+    return [(who, what) for who, what in found if what]
+
+
+def opened(kept: Sequence[Kept]) -> Html:
+    """Who was shown what, in short."""
+    told = tag("p", "By the records that this page was made from.", look="soft")
+    return markup(tag("h2", "What was opened, and to whom"), told, table_of(("who", "was shown"), openings(kept)))
 
 
 def curves(kept: Sequence[Kept]) -> Html:
@@ -60,7 +68,7 @@ def leaks(kept: Sequence[Kept]) -> Html:
     for one in kept:
         meter = one.about.leak_meter
         if meter is not None:
-            rows.append((one.party, meter.revealed, meter.rank, f"{meter.share:.0%}"))
+            rows.append((one.party, f"{meter.revealed:,}", f"{meter.rank:,}", f"{meter.share:.0%}"))
     measured = json.loads(LEAKS.read_text())
     value = {name: leak["value"] for name, leak in measured["leaks"]["cora"].items()}
     told: list[str] = [
@@ -74,7 +82,7 @@ def leaks(kept: Sequence[Kept]) -> Html:
     if settings.initial_embedding == "collaborative":
         told.append(
             "Each reveal of h0 gives the holders with edges more linear combinations of everybody's columns; from "
-            "100 % of the rank on, possibly all of them. Where a holder has no more columns than the width, one reveal "
+            "100% of the rank on, possibly all of them. Where a holder has no more columns than the width, one reveal "
             f"gives its 0/1 columns away without a known row (measured: {value['0/1 columns']:.0%} of 20, exactly)."
         )
     if settings.tells_degrees:
