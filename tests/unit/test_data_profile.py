@@ -10,8 +10,13 @@ import pytest
 from vfgnn.data.columns import Block, Columns
 from vfgnn.data.disasters import DETERMINED, determined
 from vfgnn.data.ids import kind_of_ids, shape_of_ids
-from vfgnn.data.profile import Tables, make_profile
+from vfgnn.data.profile import TableSources, make_profile
 from vfgnn.data.sources import source_of
+from vfgnn.data.tables import read_nodes
+from vfgnn.errors import DataError
+from vfgnn.files import PartyFile
+from vfgnn.party.aligning import refuse_few, told_share
+from vfgnn.party.own_data import OwnData, OwnTables
 from vfgnn.report.data_profile import profile_page
 
 IDS = [f"K{number:06d}" for number in range(400)]
@@ -21,7 +26,7 @@ def profile(columns=None, *, edges=None, labels=None, settings=None, ids=IDS):
     nodes = source_of(pa.table({"id": ids, **(columns or {})}), "nodes")
     others = {"edges": edges, "labels": labels}
     given = {name: source_of(pa.table(table), name) for name, table in others.items() if table is not None}
-    return make_profile(Tables(nodes, **given), Columns(**(settings or {})))
+    return make_profile(TableSources(nodes, **given), Columns(**(settings or {})))
 
 
 def codes(found):
@@ -159,3 +164,19 @@ def test_three_classes():
     y = np.array([draw.randrange(3) for _ in range(600)])
     assert told(y, y, "words") == 1.0 and told(y * 1.0, y) == 1.0
     assert told(np.minimum(y, 1), y, "words") < 0.8
+
+
+def test_few_common_ids_are_refused_and_enough_are_not():
+    nodes = read_nodes(source_of(pa.table({"id": IDS}), "nodes.csv"), Columns())
+    data = OwnData(tables=OwnTables(nodes, None, None))
+    party = PartyFile(name="shop", key="k", certificate="c")
+    assert told_share(data, 284) == "284 of your 400 ids (71 %)"
+    refuse_few(party, data, 40)
+    refuse_few(party, OwnData(), 0)  # who has no tables has nothing to say
+    with pytest.raises(DataError) as caught:
+        refuse_few(party, data, 39)
+    text = str(caught.value)
+    for words in ("39 of your 400 ids (10 %)", "at least 10 %", "min_common", "text of 7 characters", "nodes.csv"):
+        assert words in text
+    assert "39" not in caught.value.what  # what peers hear
+    refuse_few(party.model_copy(update={"min_common": 0.05}), data, 39)

@@ -30,7 +30,7 @@ NUMBER = r"^[-+]?\d+([.,]\d+)?$"
 
 
 @dataclass(frozen=True)
-class Tables:
+class TableSources:
     """A holder's tables, before they are read."""
 
     nodes: Source
@@ -132,7 +132,7 @@ class Profile:
         return {"findings": [one.to_json() for one in self.findings]}
 
 
-def make_profile(tables: Tables, columns: Columns, accepted: Collection[str] = ()) -> Profile:
+def make_profile(tables: TableSources, columns: Columns, accepted: Collection[str] = ()) -> Profile:
     """Look at all tables. `accepted`: disasters that the party accepts; they become warnings."""
     look = _Look(columns)
     nodes = look.nodes(tables.nodes)

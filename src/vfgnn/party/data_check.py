@@ -5,7 +5,7 @@ Run by a holder over its own tables; nothing leaves.
 
 from collections.abc import Sequence
 
-from vfgnn.data.profile import Profile, Tables, make_profile
+from vfgnn.data.profile import Profile, TableSources, make_profile
 from vfgnn.data.sources import sniffed
 from vfgnn.data.tables import Columns
 from vfgnn.errors import ConfigError, TableError
@@ -25,7 +25,7 @@ def profile_of(data: DataFiles, accepted: Sequence[str]) -> Profile:
             expected="[data] nodes = ... in party.toml, or --nodes",
             hint="vfgnn data check --help",
         )
-    return make_profile(Tables(nodes, table_of(data, "edges"), table_of(data, "labels")), columns, accepted)
+    return make_profile(TableSources(nodes, table_of(data, "edges"), table_of(data, "labels")), columns, accepted)
 
 
 def with_dialects(data: DataFiles) -> DataFiles:
