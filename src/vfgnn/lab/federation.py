@@ -36,8 +36,8 @@ class Federation:
     def of(holders: Mapping[str, Data] | Mapping[str, Tables], *, seed: int = 0) -> "Federation":
         """From what each holder has: `Tables`, or `Data` over the same nodes in one order.
 
-        A `Data` has `x`, `edge_index`, both or neither; one of them `y` and the three masks too. `seed`: of the split of
-        labels where holders bring tables.
+        A `Data` has `x`, `edge_index`, both or neither; one of them `y` and the three masks too. `seed`: of the split
+        of labels where holders bring tables.
         """
         tables = {name: one for name, one in holders.items() if isinstance(one, Tables)}
         graphs = {name: one for name, one in holders.items() if isinstance(one, Data)}
