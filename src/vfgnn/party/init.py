@@ -47,10 +47,12 @@ def write_party(
     data: DataFiles | None = None,
     sealed: Sealed | None = None,
     entry_bound: int | None = None,
+    allow_scores: bool = False,
 ) -> Written:
     """party.toml and the card, in the party's own folder.
 
     `sealed`: the maps that its columns are counted with; `entry_bound`: what it declares, None: proposed.
+    `allow_scores`: its consent, which stays in party.toml.
     """
     key, certificate = folder / f"{name}.key.pem", folder / f"{name}.certificate.pem"
     if not key.is_file() or not certificate.is_file():
@@ -83,13 +85,13 @@ def write_party(
             raise ConfigError(
                 "there is such a file already", got=str(path), hint="move it away, or choose another folder"
             )
-    write_whole(where, _party_toml(name, resolved, columns), overwrite=False)
+    write_whole(where, _party_toml(name, resolved, columns, allow_scores=allow_scores), overwrite=False)
     heading = f"# What the others may know of {name}: give this file to whoever writes the federation file.\n"
     write_whole(told, heading + to_toml(_without_nothing(made.card)), for_others=True, overwrite=False)
     return Written(where, told, made.card, made.not_sealed)
 
 
-def _party_toml(name: str, tables: dict[str, str], columns: dict[str, object]) -> str:
+def _party_toml(name: str, tables: dict[str, str], columns: dict[str, object], *, allow_scores: bool) -> str:
     lines = [
         f"# {name}'s own file. Nothing of it is ever sent.",
         f'name = "{name}"',
@@ -99,9 +101,10 @@ def _party_toml(name: str, tables: dict[str, str], columns: dict[str, object]) -
         '# listen = "0.0.0.0:7001"             # interface and port; default: the port of the federation file',
         "# threads = 4                           # default: all cores",
     ]
-    text = "\n".join(lines) + "\n"
     if not tables:
-        return text
+        return "\n".join(lines) + "\n"
+    consent = "allow_scores = true                     # sealed: the label holder may be shown scores, not only classes"
+    text = "\n".join([*lines, consent if allow_scores else f"# {consent}"]) + "\n"
     data = to_toml({"data": {**tables, "columns": columns}})
     data = data.replace("[data]", "[data]  # CSV or Parquet; paths may be relative to this file", 1)
     return text + data.replace("[data.columns]", "[data.columns]  # which column is what (docs/tables.md)", 1)
