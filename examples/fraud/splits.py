@@ -49,7 +49,7 @@ def party(name: str, port: int, data: Path, folder: Path) -> None:
     finish(folder, vfgnn("keys", "new", name, "--folder", name, folder=folder))
     words = TABLES.get(name, "").split()
     own = [data / name / word if flag in FILES else word for flag, word in zip(["", *words], words, strict=False)]
-    where = ("--folder", name, "--address", f"localhost:{port}")
+    where = ("--folder", name, "--address", f"localhost:{port}", *(["--allow-scores"] if name in TABLES else []))
     finish(folder, vfgnn("init", "party", name, *where, *own, folder=folder))
 
 

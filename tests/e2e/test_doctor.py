@@ -13,6 +13,7 @@ from vfgnn.errors import ExitCode
 from vfgnn.files import Patience, load_party
 from vfgnn.party.doctor import examine
 from vfgnn.party.finding import Finding, exit_code
+from vfgnn.privacy.openings import Opening, OpeningLedger
 from vfgnn.transport.endpoint import Endpoint
 
 
@@ -373,3 +374,22 @@ def test_sealed_edges_that_are_left_out(sealed):
     own = {**sealed.file.document["settings"]["sealed"], "degree_bits": 4}
     finding = look(rewrite(sealed, settings={"sealed": own}), "shop")["edges"]
     assert finding.state == "note" and "a node counts 7 edges" in finding.found and "degree_bits" in finding.to_do
+
+
+def test_sealed_scores_need_consent_and_openings_have_limits(sealed):
+    limits = look(sealed, "shop")["limits"]
+    assert limits.state == "ok" and "bank may have 10 trainings and any number of rows" in limits.found
+    assert not {"limits", "scores"} & set(look(sealed, "bank"))  # it asks; the others allow
+    own = {**sealed.file.document["settings"]["sealed"], "opens": "scores"}
+    asked = rewrite(sealed, settings={"sealed": own}, limits={"max_opened_rows": 500})
+    fault(look(asked, "shop"), "scores", "this holder has not agreed", "allow_scores = true")
+    party = asked.party_toml("shop")
+    party.write_text(party.read_text().replace("# allow_scores = true", "allow_scores = true"))
+    assert look(asked, "shop")["scores"].state == "ok"
+    ledger = OpeningLedger(asked.folder / "shop" / "opened_ledger.jsonl")
+    opened = {"kind": "training", "what": "scores", "rows": 500, "validation_rows": 40, "columns": 2, "scalars": 18}
+    ledger.charge(Opening(run="r", start="s", label_holder="bank", **opened))
+    ledger.close()
+    limits = look(asked, "shop")["limits"]
+    assert limits.state == "note" and "500 rows opened in all; by the ledger here it has had 1 and 500" in limits.found
+    assert "refused here" in limits.to_do

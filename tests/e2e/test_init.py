@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tests.tables import vfgnn, write_tables
 from vfgnn.cli.main import app
 from vfgnn.errors import ConfigError, TableError
-from vfgnn.files import load_federation, load_party
+from vfgnn.files import Limits, load_federation, load_party
 from vfgnn.party.cards import read_card
 from vfgnn.party.own_data import load_data, read_tables
 from vfgnn.sealed.own_edges import proposed_bound
@@ -119,6 +119,19 @@ def test_a_party_is_told_what_it_declares_and_may_declare_more(tmp_path):
     assert f"at most {bound} directed entries" in said and "rounded up" in said
     assert "at most 5000 directed" in vfgnn(*party(tmp_path, "shop", "--entry-bound", 5000))
     assert "entry bound below" in refused(*party(tmp_path, "shop", "--entry-bound", 7))
+
+
+def test_scores_are_agreed_to_at_home_and_limits_stand_in_the_public_file(tmp_path):
+    written = cards(tmp_path, middle=("dealer",))
+    vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml")
+    assert load_federation(tmp_path / "federation.toml").limits == Limits(max_trainings=10)
+    assert "max_trainings = 10" in (tmp_path / "federation.toml").read_text()
+    vfgnn(*party(tmp_path))
+    card = written[-1].read_text()
+    assert not load_party(tmp_path / "shop" / "party.toml").allow_scores
+    vfgnn(*party(tmp_path, "shop", "--allow-scores"))
+    assert load_party(tmp_path / "shop" / "party.toml").allow_scores
+    assert written[-1].read_text() == card  # nobody is told
 
 
 def test_what_sealed_cannot_take_is_refused_by_name(tmp_path):

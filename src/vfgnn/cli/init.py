@@ -35,6 +35,9 @@ def party(
     entry_bound: Annotated[
         int | None, typer.Option(help="Directed entries to declare, two for each edge. Default: counted, rounded up.")
     ] = None,
+    allow_scores: Annotated[
+        bool, typer.Option("--allow-scores", help="Let scores be opened to the label holder, not only classes.")
+    ] = False,
     settings: options.Set = None,
 ) -> None:
     """Write this party's own party.toml, and a card with what the others may know of it.
@@ -64,6 +67,7 @@ def party(
         sealed=Preset("tables").settings(overrides=options.parse_settings(settings)).sealed,
         entry_bound=entry_bound,
         accept=shared.accepted,
+        allow_scores=allow_scores,
     )
     typer.echo(f"{written.own}\n    stays here")
     typer.echo(f"{written.told}\n    goes to whoever writes the federation file")

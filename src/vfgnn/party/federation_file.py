@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from vfgnn.agreement import DEALER, SERVER, HolderShape
 from vfgnn.errors import ConfigError
 from vfgnn.explained import explain
-from vfgnn.files import FederationFile, ListedHolder, to_toml
+from vfgnn.files import FederationFile, Limits, ListedHolder, to_toml
 from vfgnn.party.cards import Card
 from vfgnn.settings import Preset, Sealed, Settings, make_settings
 from vfgnn.writing import write_whole
@@ -33,6 +33,7 @@ OF_PROTOCOL = {
         "select_by": "how the ridge is chosen, by the classes of validation nodes",
         "feature_bound": "no value of a mapped column may be larger",
         "[settings.sealed]": "docs/sealed.md",
+        "[limits]": "of what a holder lets be opened to one label holder, over all runs; max_opened_rows: of rows too",
         "kernel": "hops: a weight for each hop; smooth: neighbours are alike",
         "columns": "bins: each holder makes quantile bins of its own columns, by itself",
         "own_degree": "the number of a node's own edges at a holder is one more column",
@@ -77,6 +78,7 @@ def write_federation_file(
         "label_holder": leader.name,
         "classes": leader.classes,
         "alignment": {"method": method, "max_ids": max_ids, "keep_local_neighbours": keep_local_neighbours},
+        **({"limits": Limits().model_dump()} if checked.protocol == SEALED else {}),
         "settings": chosen,
         "server": _reachable(by_name, SERVER) if served else None,
         "dealer": _reachable(by_name, DEALER) if DEALER in by_name else None,

@@ -51,11 +51,12 @@ def write_party(
     sealed: Sealed | None = None,
     entry_bound: int | None = None,
     accept: Sequence[str] = (),
+    allow_scores: bool = False,
 ) -> Written:
     """party.toml and the card, in the party's own folder.
 
     `sealed`: the maps that its columns are counted with; `entry_bound`: what it declares, None: proposed; `accept`:
-    findings in its tables that are meant so.
+    findings in its tables that are meant so; `allow_scores`: its consent, which stays in party.toml.
     """
     key, certificate = keys_of(folder, name)
     holds = name not in (SERVER, DEALER)
@@ -84,7 +85,8 @@ def write_party(
                 "there is such a file already", got=str(path), hint="move it away, or choose another folder"
             )
     named = {kind: str(_from(folder.resolve(), path)) for kind, path in resolved.items()}
-    write_whole(where, _party_toml(name, {**named, **how} if holds else {}, accept), overwrite=False)
+    told_itself = _party_toml(name, {**named, **how} if holds else {}, accept, allow_scores=allow_scores)
+    write_whole(where, told_itself, overwrite=False)
     heading = f"# What the others may know of {name}: give this file to whoever writes the federation file.\n"
     write_whole(told, heading + to_toml(_without_nothing(made.card)), for_others=True, overwrite=False)
     return Written(where, told, made.card, made.not_sealed)
@@ -119,7 +121,7 @@ def _from(folder: Path, path: Path) -> Path:
     return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
-def _party_toml(name: str, data: dict[str, object], accept: Sequence[str]) -> str:
+def _party_toml(name: str, data: dict[str, object], accept: Sequence[str], *, allow_scores: bool) -> str:
     lines = [
         f"# {name}'s own file. Nothing of it is ever sent.",
         f'name = "{name}"',
@@ -132,6 +134,10 @@ def _party_toml(name: str, data: dict[str, object], accept: Sequence[str]) -> st
     if data:
         lines += ["# min_common = 0.1                      # share of our ids that all must have, or a run ends"]
         lines += [to_toml({"accept": list(accept)}).strip()] if accept else []
+        consent = (
+            "allow_scores = true                     # sealed: the label holder may see scores, not just classes"
+        )
+        lines += [consent if allow_scores else f"# {consent}"]
     text = "\n".join(lines) + "\n"
     if not data:
         return text

@@ -1,8 +1,9 @@
-"""What `vfgnn doctor` says of a sealed training: what it opens to whom, and whether this holder's data fits it.
+"""What `vfgnn doctor` says of a sealed training: what it opens to whom, whether this holder lets it, and its data.
 
 Runs at each party, on its own files. Nothing leaves.
 """
 
+import math
 from collections.abc import Iterator
 
 from vfgnn.agreement import DEALER
@@ -10,6 +11,7 @@ from vfgnn.errors import ConfigError
 from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party.finding import Finding
 from vfgnn.party.own_data import OwnData
+from vfgnn.privacy.openings import read_openings
 from vfgnn.sealed.sizes import SealedSizes
 
 
@@ -20,6 +22,8 @@ def sealed_findings(file: FederationFile, own: PartyFile, data: OwnData) -> Iter
         yield Finding("dealer", "ok", "with any one holder it could open everything: it belongs to nobody who is one")
     if own.name in file.agreement.holder_names:
         yield _edges(file, own.name, data)
+        if own.name != file.label_holder:
+            yield from _consent(file, own)
 
 
 def _opened(file: FederationFile) -> Finding:
@@ -32,6 +36,30 @@ def _opened(file: FederationFile) -> Finding:
         f"{len(sealed.ridges)} ridges, {scalars} inner products; to the other holders: which nodes train and validate"
     )
     return Finding("what is opened", "ok", what)
+
+
+def _consent(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
+    """Whether this holder would refuse what the label holder asks for (privacy/openings.py)."""
+    leader, limits = file.label_holder, file.limits
+    if file.settings.sealed.opens == "scores" and own.allow_scores:
+        yield Finding("scores", "ok", f"this holder lets them be opened to {leader}")
+    elif file.settings.sealed.opens == "scores":
+        what = f"they are to be opened to {leader}, and this holder has not agreed"
+        yield Finding("scores", "fault", what, "allow_scores = true in party.toml, or sealed.opens = classes at all")
+    ledger = read_openings(own.opened_ledger) if own.opened_ledger.is_file() else []
+    before = [one for one in ledger if one.label_holder == leader]
+    trainings, rows = sum(one.kind == "training" for one in before), sum(one.rows for one in before)
+    most = math.inf if limits.max_opened_rows is None else limits.max_opened_rows
+    allowed = "any number of rows" if limits.max_opened_rows is None else f"{most:,} rows"
+    what = (
+        f"{leader} may have {limits.max_trainings} trainings and {allowed} opened in all; "
+        f"by the ledger here it has had {trainings} and {rows:,}"
+    )
+    if trainings >= limits.max_trainings or rows >= most:
+        to_do = "another training is refused here: all parties would have to agree on more in [limits]"
+        yield Finding("limits", "note", what, to_do)
+    else:
+        yield Finding("limits", "ok", what)
 
 
 def _edges(file: FederationFile, name: str, data: OwnData) -> Finding:
