@@ -32,9 +32,9 @@ from vfgnn.writing import Lines, make_folder, write_whole
 
 FIRST = 3  # messages of each kind and link that are kept, and the last one: all of them would be GBs
 FRAME = 1 << 24  # bytes
-ABOUT = 1024  # bytes of a message's description, and of what its frames add, at most
+ABOUT = 1024  # bytes of a message's description, or of what a frame adds, at most
 LENGTH, NUMBER, TAG = 4, 11, 16  # bytes of a frame's length, of its number in a nonce, of its authentication
-PURPOSE = "recorded view"
+PURPOSE, ENDS = "recorded view", ("kind", "sender", "receiver")
 HINT = "set record_view = true in party.toml before the run"
 RESTORE = "restore the file, or run again"
 TYPES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
@@ -58,7 +58,7 @@ def most_bytes(party: str, messages: Iterable[Declared]) -> int:
         if party in (one.sender, one.receiver):
             link = str(one.kind), one.sender, one.receiver
             largest[link] = max(largest.get(link, 0), one.bytes)
-    return ABOUT + (FIRST + 1) * sum(size + ABOUT for size in largest.values())
+    return ABOUT + (FIRST + 1) * sum(size + ABOUT * (1 + size // FRAME) for size in largest.values())
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,8 @@ class RecordedMessage:
     @property
     def link(self) -> Link:
         """Its kind and its ends."""
-        return str(self.about["kind"]), str(self.about["sender"]), str(self.about["receiver"])
+        kind, sender, receiver = (str(self.about[key]) for key in ENDS)
+        return kind, sender, receiver
 
 
 @dataclass
@@ -179,9 +180,12 @@ class _Reader:
     def _described(self, frame: bytes) -> tuple[dict[str, Any], tuple[int, ...], torch.dtype]:
         try:
             about = json.loads(frame)
-            return about, tuple(int(length) for length in about["shape"]), TYPES[about["dtype"]]
-        except (ValueError, KeyError, TypeError):
+            shape, dtype = tuple(int(length) for length in about["shape"]), TYPES[about["dtype"]]
+            if min(shape, default=0) < 0 or not all(isinstance(about[key], str) for key in ENDS):
+                raise ValueError
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise self._refusal("a view that cannot be read") from None
+        return about, shape, dtype
 
     def _frames(self) -> Iterator[bytes]:
         """Each as it was before it was sealed; the last one, which is empty, is not given."""

@@ -23,6 +23,15 @@ def local(tmp_path):
     )
 
 
+def test_a_party_that_records_its_view_is_told_what_that_keeps(local):
+    path = local.party_toml("B")
+    assert "view" not in look(local)
+    path.write_text(f"record_view = true\n{path.read_text()}")
+    finding = look(local)["view"]
+    assert finding.state == "note"
+    assert "MB for each start" in finding.found
+
+
 @contextmanager
 def waiting(local, name, **changes):
     """A party that waits in `vfgnn run` for the others: here with a link to a party that never comes."""

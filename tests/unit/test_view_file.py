@@ -1,5 +1,6 @@
 """What a party records of its own view: who can read it, what is kept, and that a changed file is refused."""
 
+import json
 import stat
 
 import pytest
@@ -164,3 +165,17 @@ def test_a_run_that_recorded_nothing_is_refused_by_name(tmp_path):
         read(tmp_path)
     assert "record_view = true" in str(refused.value)
     assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize("description", [b"", b"7", b"[]", b"{}", b"[" * 10_000, b"\xff"])
+@pytest.mark.parametrize("part", [None, {"shape": [-1]}, {"shape": 7}, {"dtype": []}, {"kind": None}, {"shape": [3]}])
+def test_a_description_that_cannot_be_is_refused_by_name(tmp_path, monkeypatch, description, part):
+    """Whoever has the key can write any: a party that shows its folder to an auditor, or an older program."""
+    about = {"kind": "rows", "sender": "A", "receiver": "server", "dtype": "float32", "shape": [1]}
+    wrong = description if part is None else json.dumps({**about, **part}).encode()
+    recorder = ViewRecorder(tmp_path)
+    recorder._frame(wrong)
+    recorder._frame(torch.zeros(1).numpy().tobytes())
+    recorder.close()
+    with pytest.raises(ViewRefused):
+        read(tmp_path)

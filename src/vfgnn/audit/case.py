@@ -49,3 +49,4 @@ class Case:
     digest: str  # of all that determines what attacks find
     make: Callable[[], Attacked]
     by_itself: str | None = None  # the holder that audits itself
+    dataset: str | None = None  # of a test federation

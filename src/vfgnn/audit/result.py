@@ -5,12 +5,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from vfgnn.audit.attack import Attack, AttackFinding, Target
 from vfgnn.audit.case import PartyRole, role_of
 from vfgnn.audit.runner import CaseResult
 from vfgnn.audit.statistics import HARMLESS, LEAKS, UNKNOWN
 from vfgnn.errors import ConfigError, LimitExceeded
+from vfgnn.version import __version__
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Audit:
     """Of one run or of several protocols on the same data."""
 
     results: tuple[CaseResult, ...]
+    defended: bool = False  # whether the runs differ in one mitigation each
+    command: str | None = None  # that makes it again, of test federations
 
     @property
     def rows(self) -> list[AuditRow]:
@@ -86,13 +90,26 @@ class Audit:
         """What `--json` writes."""
         attacks = {row.attack.name: row.attack for row in self.rows}
         return {
-            "runs": [
-                {"run": one.case.title, "protocol": one.case.protocol, "test_accuracy": one.accuracy}
-                for one in self.results
-            ],
+            "command": self.command,
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "version": __version__,
+            "defended": self.defended,
+            "runs": [_about(one) for one in self.results],
             "rows": [row.to_json() for row in self.rows],
             "attacks": [vars(one) for one in attacks.values()],
         }
+
+
+def _about(result: CaseResult) -> dict[str, object]:
+    case, settings = result.case, result.case.agreement.settings
+    return {
+        "run": case.title,
+        "dataset": case.dataset,
+        "protocol": case.protocol,
+        "holders": len(case.agreement.holders),
+        "opens": settings.sealed.opens if case.protocol == "sealed" else None,
+        "test_accuracy": result.accuracy,
+    }
 
 
 def _rows(result: CaseResult) -> Iterable[AuditRow]:
@@ -132,6 +149,14 @@ def matrix(rows: Sequence[AuditRow]) -> dict[Who, dict[Target, Cell]]:
     for row in rows:
         cells.setdefault((row.run, row.protocol, row.role), {}).setdefault(row.attack.target, []).append(row)
     return {who: {what: Cell(tuple(some)) for what, some in found.items()} for who, found in cells.items()}
+
+
+def by_run(rows: Sequence[AuditRow]) -> dict[str, dict[Target, Cell]]:
+    """What anybody finds out, in each run."""
+    cells: dict[str, dict[Target, list[AuditRow]]] = {}
+    for row in rows:
+        cells.setdefault(row.run, {}).setdefault(row.attack.target, []).append(row)
+    return {run: {what: Cell(tuple(some)) for what, some in found.items()} for run, found in cells.items()}
 
 
 def refuse_exceeded(rows: Sequence[AuditRow], limits: Mapping[Target, float]) -> None:

@@ -20,7 +20,7 @@ from vfgnn.audit.attack import AttackFinding
 from vfgnn.audit.case import Attacked, Case, role_of
 from vfgnn.audit.catalogue import Entry, entries_for
 from vfgnn.audit.views import NotInView
-from vfgnn.errors import ConfigError, DataError
+from vfgnn.errors import DataError
 from vfgnn.records import read_json
 from vfgnn.version import __version__
 from vfgnn.writing import write_whole
@@ -88,11 +88,6 @@ class Store:
 
 def jobs_of(case: Case, parties: Collection[str] | None = None) -> list[Job]:
     """What is to be done. `parties`: whose views alone are attacked."""
-    unknown = set(parties or ()) - set(case.parties)
-    if unknown:
-        raise ConfigError(
-            f"there is no view of {' and '.join(sorted(unknown))}", expected=f"one of {', '.join(case.parties)}"
-        )
     chosen = [party for party in case.parties if parties is None or party in parties]
     return [
         Job(entry, party) for party in chosen for entry in entries_for(case.protocol, role_of(case.agreement, party))

@@ -4,9 +4,10 @@ Whoever runs this has everybody's data: it is for test federations. Nothing leav
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 
 from torch import Tensor
 
@@ -84,22 +85,52 @@ def _opened(federation: SimulatedFederation) -> Opened | None:
     return Opened(logits, tuple(leader.products))
 
 
-def simulated_case(scenario: Scenario) -> Case:
-    """A test federation: everybody's view, and everybody's data as the truth. It is trained when it is needed."""
-    settings, seed = scenario.settings, scenario.seed
-    sealed = settings.protocol == "sealed"
-    shaped = [mapped(one, settings.sealed) for one in scenario.holdings] if sealed else scenario.holdings
-    agreement = agreement_of(shaped, scenario.labels, settings, scenario.names)
+@dataclass(frozen=True)
+class Simulation:
+    """How test federations are made: everybody's view is there, and everybody's data is the truth."""
 
-    def make() -> Attacked:
-        run = train_and_record(scenario.holdings, scenario.labels, settings, seed=seed)
-        return Attacked(run.views, run.truth, run.outcome.test_accuracy)
+    holders: int = 3
+    preset: str = "best"
+    seed: int = 0
+    data_dir: Path | None = None
+    changed: Mapping[str, object] = field(default_factory=dict)  # settings of all of them
 
-    return Case(
-        title=f"{scenario.dataset}, {len(scenario.holdings)} holders, preset {scenario.preset.name}, seed {seed}",
-        protocol=settings.protocol,
-        agreement=agreement,
-        parties=agreement.parties,
-        digest=sha256(f"{scenario.dataset} {seed} {agreement.model_dump_json()}".encode()).hexdigest(),
-        make=make,
-    )
+    def case(self, dataset: str, changes: Mapping[str, object]) -> Case:
+        """One with these settings too. It is trained when its views are needed."""
+        scenario = Scenario.of(
+            dataset,
+            holders=self.holders,
+            preset=self.preset,
+            seed=self.seed,
+            data_dir=self.data_dir,
+            **_merged(self.changed, changes),  # type: ignore[arg-type]
+        )
+        settings, labels = scenario.settings, scenario.labels
+        sealed = settings.protocol == "sealed"
+        scored = ", scores opened" if sealed and settings.sealed.opens == "scores" else ""
+        shaped = [mapped(one, settings.sealed) for one in scenario.holdings] if sealed else scenario.holdings
+        agreement = agreement_of(shaped, labels, settings, scenario.names)
+
+        def make() -> Attacked:
+            run = train_and_record(scenario.holdings, labels, settings, seed=self.seed)
+            return Attacked(run.views, run.truth, run.outcome.test_accuracy)
+
+        return Case(
+            title=f"{dataset}, {self.holders} holders, preset {self.preset}, seed {self.seed}{scored}",
+            protocol=settings.protocol,
+            agreement=agreement,
+            parties=agreement.parties,
+            digest=sha256(f"{dataset} {self.seed} {agreement.model_dump_json()}".encode()).hexdigest(),
+            make=make,
+            dataset=dataset,
+        )
+
+
+def _merged(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, object]:
+    """The second settings count; of tables key by key."""
+    merged = {**first, **second}
+    for key in first.keys() & second.keys():
+        one, other = first[key], second[key]
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            merged[key] = {**one, **other}
+    return merged

@@ -18,7 +18,7 @@ from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.party.finding import Finding, as_finding
 from vfgnn.party.own_data import load_data
-from vfgnn.party.programs import of_run
+from vfgnn.party.programs import most_recorded, of_run
 from vfgnn.party.sealed_findings import sealed_findings
 from vfgnn.party.session import capacities
 from vfgnn.transport import certificates
@@ -61,6 +61,8 @@ def examine(
         endpoint = make_endpoint(file, own)
     except VfgnnError as error:
         return [*findings, as_finding("key and certificate", error)]
+    if own.record_view:
+        findings.append(_recorded(file, own))
     findings += asyncio.run(_peers(endpoint, wait_s))
     return findings
 
@@ -98,6 +100,12 @@ def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
             yield from sealed_findings(file, own, data)
     except VfgnnError as error:
         yield as_finding("data", error)
+
+
+def _recorded(file: FederationFile, own: PartyFile) -> Finding:
+    size = most_recorded(file, own.name) / 1e6
+    found = f"contents of messages are kept for `vfgnn audit`, encrypted, at most {size:.1f} MB for each start"
+    return Finding("view", "note", found, "leave record_view out of party.toml where no audit is planned")
 
 
 def _own_certificate(file: FederationFile, own: PartyFile) -> Finding:

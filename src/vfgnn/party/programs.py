@@ -14,6 +14,7 @@ from vfgnn.files import Alignment, FederationFile
 from vfgnn.program import Program
 from vfgnn.sealed import sizes as sealed_sizes
 from vfgnn.split import steps as split_steps
+from vfgnn.view_file import most_bytes
 
 
 def training(agreement: Agreement, me: str | None = None) -> Program[Any]:
@@ -57,6 +58,11 @@ def checkpoint_steps(agreement: Agreement, every: int) -> list[int]:
 def of_run(file: FederationFile, me: str | None = None) -> list[Program[Any]]:
     """`vfgnn run`: align where there are tables, train, leave together. `me`: who follows them; None: any party."""
     return [*_alignment(file), *of_training(file, None, me)]
+
+
+def most_recorded(file: FederationFile, me: str) -> int:
+    """Bytes that one process of `me` may put on its disk where it records its view."""
+    return most_bytes(me, (message for program in of_run(file, me) for message in program.messages()))
 
 
 def of_training(file: FederationFile, nodes: int | None, me: str | None = None) -> list[Program[Any]]:

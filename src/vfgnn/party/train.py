@@ -38,7 +38,7 @@ from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.goodbye import brief
 from vfgnn.transport.memory import InMemoryNetwork
 from vfgnn.transport.wire import Start
-from vfgnn.view_file import ViewRecorder, most_bytes
+from vfgnn.view_file import ViewRecorder
 
 if TYPE_CHECKING:
     from vfgnn.privacy.copies import MessageCopies
@@ -332,8 +332,8 @@ class OwnRun:
 
 def _open_view(file: FederationFile, party: PartyFile, folder: RunFolder) -> ViewRecorder:
     """Where contents of messages are kept; how much that may come to is told beforehand."""
-    messages = (message for program in programs.of_run(file, party.name) for message in program.messages())
-    logs.event("this party's view is recorded", at_most_bytes=most_bytes(party.name, messages), where=str(folder.path))
+    most = programs.most_recorded(file, party.name)
+    logs.event("this party's view is recorded", at_most_bytes=most, where=str(folder.path))
     return ViewRecorder(folder.path)
 
 

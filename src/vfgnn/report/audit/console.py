@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vfgnn.audit.attack import Target
-from vfgnn.audit.result import Audit, AuditRow, Cell, matrix
+from vfgnn.audit.result import Audit, AuditRow, Cell, by_run, matrix
 from vfgnn.audit.statistics import HARMLESS, LEAKS, Measured
 
 STYLES = {LEAKS: "bold red", HARMLESS: "green"}
@@ -23,8 +23,24 @@ def show_audit(console: Console, audit: Audit) -> None:
         if row.finding is None:
             told = f"{row.protocol}, {row.party}: {row.attack.name}: {row.verdict}"
             console.print(told, style="dim", highlight=False)
+    if audit.defended:
+        console.print(_defended(audit))
+        return
     for run in dict.fromkeys(row.run for row in rows):
         console.print(_matrix(run, [row for row in rows if row.run == run]))
+
+
+def _defended(audit: Audit) -> Table:
+    rows = audit.rows
+    targets, cells = targets_of(rows), by_run(rows)
+    table = Table(title="whoever finds out most, and the best baseline")
+    for heading in ("mitigation", "accuracy", *targets):
+        table.add_column(heading)
+    for result in audit.results:
+        found, reached = cells.get(result.case.title, {}), result.accuracy
+        shown = "" if reached is None else f"{reached:.3f}"
+        table.add_row(result.case.title, shown, *(_cell(found.get(target)) for target in targets))
+    return table
 
 
 def _matrix(run: str, rows: Sequence[AuditRow]) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from vfgnn.audit.attack import Attack, Target
-from vfgnn.audit.result import Audit, AuditRow, Cell, matrix
+from vfgnn.audit.result import Audit, AuditRow, Cell, by_run, matrix
 from vfgnn.audit.statistics import HARMLESS, LEAKS, MARGIN, RATES, UNKNOWN
 from vfgnn.report.audit import roc
 from vfgnn.report.audit.console import figure, targets_of, with_interval
@@ -42,8 +42,7 @@ def make_page(audit: Audit) -> str:
             tag("h1", title),
             _runs(audit),
             tag("div", *(card_of(value, name) for name, value in _cards(audit, rows)), look="cards"),
-            tag("h2", "Who finds out what"),
-            _matrix(rows, {attack.name: number for number, attack in enumerate(attacks)}),
+            *_tables(audit, {attack.name: number for number, attack in enumerate(attacks)}),
             tag("p", READ, look="soft"),
             *(_attack(number, attack, rows) for number, attack in enumerate(attacks)),
             _missing(rows),
@@ -67,6 +66,29 @@ def _cards(audit: Audit, rows: Sequence[AuditRow]) -> list[tuple[str, object]]:
         if one.accuracy is not None
     ]
     return [*((WORDS[what], count) for what, count in counts.items()), *reached]
+
+
+def _tables(audit: Audit, numbers: Mapping[str, int]) -> list[Html]:
+    """Who finds out what; of mitigations first what each does to attacks and to accuracy."""
+    rows = audit.rows
+    whole = _matrix(rows, numbers)
+    if not audit.defended:
+        return [tag("h2", "Who finds out what"), whole]
+    targets, cells = targets_of(rows), by_run(rows)
+    lines = [tag("thead", tag("tr", tag("th"), tag("th", "accuracy"), *(tag("th", target) for target in targets)))]
+    for result in audit.results:
+        found, reached = cells.get(result.case.title, {}), tag("b", _shown(result.accuracy))
+        line = (_cell(found.get(target), target, numbers) for target in targets)
+        reached = tag("td", reached, look="none", **{"data-what": "accuracy"})
+        lines.append(tag("tr", tag("th", result.case.title), reached, *line))
+    table = tag("div", tag("table", *lines, look="matrix"), look="wide")
+    told = "Whoever finds out most of something, in a federation with this mitigation; test accuracy beside it."
+    return [
+        tag("h2", "What each mitigation does"),
+        table,
+        tag("p", told, look="soft"),
+        tag("details", tag("summary", "by role"), whole),
+    ]
 
 
 def _matrix(rows: Sequence[AuditRow], numbers: Mapping[str, int]) -> Html:
