@@ -24,7 +24,7 @@ from vfgnn.records import Outcome
 from vfgnn.sealed.label_holder import SealedLabelHolder
 from vfgnn.settings import Settings
 from vfgnn.transport.memory import InMemoryNetwork
-from vfgnn.view_file import FIRST
+from vfgnn.view_file import first_of
 
 
 class Recorder(InMemoryNetwork):
@@ -37,7 +37,7 @@ class Recorder(InMemoryNetwork):
     def put(self, message: Declared, payload: Tensor) -> None:
         """As in memory."""
         link = self.kept[message.kind, message.sender, message.receiver]
-        del link[FIRST:]
+        del link[first_of(message.kind) :]
         link.append(payload.detach().clone())
         super().put(message, payload)
 

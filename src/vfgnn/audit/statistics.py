@@ -18,6 +18,7 @@ MARGIN = 0.02  # an attack that is better than its baseline by no more than this
 RESAMPLED = 1000
 RATES = (0.01, 0.001, 0.0)  # of false positives
 DRAWN_RATES = 40  # points of a ROC
+MEMORY = 2**22  # cases that are resampled at once
 OUTSIDE = (1 - 0.95) / 2  # on each side of an interval
 
 LEAKS = "leaks"
@@ -98,8 +99,8 @@ def share(right: Tensor) -> Measured:
 
 def auc(scores: Tensor, truth: Tensor) -> float:
     """The probability that a true case stands above a false one; a tie counts half."""
-    ones = torch.ones(len(truth), dtype=torch.float64)
-    return _weighted_auc(_groups(scores), truth, ones)
+    true, false = torch.ones(1, int(truth.sum())), torch.ones(1, int((~truth).sum()))
+    return float(_weighted_aucs(_groups(scores), truth, true.double(), false.double()))
 
 
 def _groups(scores: Tensor) -> Tensor:
@@ -108,23 +109,34 @@ def _groups(scores: Tensor) -> Tensor:
     return places
 
 
-def _weighted_auc(groups: Tensor, truth: Tensor, weight: Tensor) -> float:
+def _weighted_aucs(groups: Tensor, truth: Tensor, true: Tensor, false: Tensor) -> Tensor:
+    """For each row of weights of the true cases and of the false ones [rows, cases]."""
     size = int(groups.max()) + 1
-    true = torch.bincount(groups[truth], weight[truth], minlength=size)
-    false = torch.bincount(groups[~truth], weight[~truth], minlength=size)
-    below = false.cumsum(0) - false / 2
-    return float((true @ below) / (true.sum() * false.sum()))
+    above, below = (
+        torch.zeros(len(weight), size, dtype=weight.dtype).index_add_(1, groups[part], weight)
+        for weight, part in ((true, truth), (false, ~truth))
+    )
+    below = below.cumsum(1) - below / 2
+    areas: Tensor = (above * below).sum(1) / (true.sum(1) * false.sum(1))
+    return areas
 
 
 def _resampled_aucs(scores: list[Tensor], truth: Tensor, rng: Generator) -> Tensor:
     """Bootstrap (Efron 1979): true and false cases drawn with replacement, as many as there are of each."""
-    groups, parts = [_groups(one) for one in scores], [truth.nonzero()[:, 0], (~truth).nonzero()[:, 0]]
-    found = torch.empty(RESAMPLED, len(scores), dtype=torch.float64)
-    for one in found:
-        drawn = torch.cat([part[torch.randint(len(part), (len(part),), generator=rng)] for part in parts])
-        weight = torch.bincount(drawn, minlength=len(truth)).double()
-        one.copy_(torch.tensor([_weighted_auc(group, truth, weight) for group in groups]))
-    return found
+    groups, sizes = [_groups(one) for one in scores], (int(truth.sum()), int((~truth).sum()))
+    at_once, found = max(1, MEMORY // len(truth)), list[Tensor]()
+    for begin in range(0, RESAMPLED, at_once):
+        rows = min(at_once, RESAMPLED - begin)
+        true, false = (_drawn(rows, size, rng) for size in sizes)
+        found.append(torch.stack([_weighted_aucs(one, truth, true, false) for one in groups], dim=1))
+    return torch.cat(found)
+
+
+def _drawn(rows: int, size: int, rng: Generator) -> Tensor:
+    """How often each of so many cases was drawn [rows, size], as many draws as there are cases."""
+    drawn = torch.randint(size, (rows, size), generator=rng)
+    weights = torch.zeros(rows, size, dtype=torch.float64)
+    return weights.scatter_add_(1, drawn, torch.ones_like(weights))
 
 
 def _interval(resampled: Tensor) -> tuple[float, float]:
