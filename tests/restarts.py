@@ -82,13 +82,13 @@ class Interrupted:
         """The step that all holders have."""
         return max(set.intersection(*(set(disk) for disk in self.disks.values())), default=0)
 
-    def start(self, name, *, begin=None, lasts=None, after=None, forgets=True):
+    def start(self, name, *, begin=None, lasts=None, after=None, forgets=True, run="run"):
         """One start; `lasts`: so many messages, `after`: one of this kind, then everybody is killed. Its parties."""
         begin = self.common if begin is None else begin
         network, agreement = Fragile(lasts, after), self.agreement
         self.starts.append((name, begin))
         self.seen.append(network.seen)
-        roles = {party: self._role(party, name, network, begin, forgets) for party in agreement.parties}
+        roles = {party: self._role(party, name, network, begin, forgets, run) for party in agreement.parties}
 
         def follow(party):
             watch = Watch(begins=lambda number: self._keep(party, roles[party], number))
@@ -101,7 +101,7 @@ class Interrupted:
         network.run({party: lambda party=party: follow(party) for party in roles})
         return roles
 
-    def _role(self, party, name, network, begin, forgets):
+    def _role(self, party, name, network, begin, forgets, run):
         own = {"run": name, "seed": known_seed(self.seed, party)}
         if party not in keepers(self.agreement):
             return make_role(self.agreement, network.channel(party), Contribution(**own))
@@ -111,7 +111,7 @@ class Interrupted:
             del disk[step]
         if not leads:
             mark = (lambda _: self._forget(disk)) if forgets else lambda _: None
-            account = Account(self.ledgers[party], self.policies[party], "run", name, self.agreement.label_holder, mark)
+            account = Account(self.ledgers[party], self.policies[party], run, name, self.agreement.label_holder, mark)
         place = self.agreement.holder_names.index(party)
         made = make_role(
             self.agreement,

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_serve import append
-from tests.e2e.test_tables import predict, rows_of, run, shared_ids
+from tests.e2e.test_serve import append, as_rows, ask, assert_same
+from tests.e2e.test_tables import rows_of, run, shared_ids
 from tests.network import rewrite
 from tests.recording import payloads
 from tests.tables import sealed_federation_of_tables
+from vfgnn.bench.serve import Served
 from vfgnn.files import load_federation
 from vfgnn.lab.local_files import LocalFederation
 from vfgnn.lab.local_training import PREDICT
@@ -21,7 +22,7 @@ KILL = Path(__file__).parents[1] / "kill_at.py"
 QUICK = {"start_s": 60, "message_s": 60, "away_s": 3}
 NEW = ("new-1", "new-2")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -43,24 +44,20 @@ def local(trained, tmp_path):
     return LocalFederation(tmp_path / "federation", load_federation(tmp_path / "federation" / "federation.toml"))
 
 
-def predictions(local, tmp_path):
-    predict(local, "--out", tmp_path / "out.csv", all_say=["--new-nodes"])
-    return rows_of(tmp_path / "out.csv")
-
-
-def interrupted(local, tmp_path, kills):
-    """A prediction in which a party is killed; the others end with it."""
+def predicted(local, out, kills=None):
+    """All parties at once, new nodes included; one that is killed ends the others, which find no predictions."""
+    kills = kills or {}
     words = {name: ["--new-nodes"] for name in local.names}
-    words["bank"] += ["--out", str(tmp_path / "lost.csv")]
-    marks = tmp_path / "kills"
+    words["bank"] += ["--out", str(out)]
 
     def wrapped(name):
-        return [sys.executable, str(KILL), kills.get(name, ""), str(marks / name)]
+        return [sys.executable, str(KILL), kills.get(name, ""), str(out.with_suffix("") / name)]
 
     with LocalProcesses(local, command=PREDICT, words=words, wrap=wrapped) as running:
         codes = {name: child.wait(200) for name, child in running.children.items()}
     assert {name for name, code in codes.items() if code == -9} == set(kills)
-    assert not (tmp_path / "lost.csv").exists()
+    assert out.exists() == (set(codes.values()) == {0}) == (not kills)
+    return rows_of(out) if out.exists() else {}
 
 
 def opened_later(local):
@@ -68,25 +65,50 @@ def opened_later(local):
     return [(line.kind, line.rows) for line in lines if line.kind == "prediction"]
 
 
-def told(local, name):
-    """Classes of new nodes, as they were sent, over all passes."""
-    folders = sorted((local.run_folder(name) / "predictions").iterdir())
-    found = [one for folder in folders if (folder / "payloads.jsonl").exists() for one in payloads(folder)]
+def told(local):
+    """Classes of new nodes, as the shop sent them, over all passes."""
+    folders = sorted((local.run_folder("shop") / "predictions").iterdir())
+    found = [one for folder in folders for one in payloads(folder)]
     return [one["content"] for one in found if one["kind"] == "predicted_classes"]
 
 
-KILLS = {
-    "the holder, when it is counted and not told": {"shop": "told:1"},
-    "the label holder, before it has heard": {"bank": "predicted_classes:1"},
-    "the holder, before all have kept their shares": {"shop": "sealed_kept:1"},
-    "the dealer, before anything is made": {"dealer": "offline:12"},
-}
-
-
-@pytest.mark.parametrize("case", KILLS)
-def test_a_prediction_that_was_interrupted_is_told_once(local, tmp_path, case):
-    interrupted(local, tmp_path, KILLS[case])
-    known = predictions(local, tmp_path)
-    assert {known[one]["status"] for one in NEW} == {"ok"}
+def test_a_prediction_that_is_interrupted_again_and_again_is_told_once(local, tmp_path):
+    """From the moment on when all holders have their shares of it, it is these that are told."""
+    interruptions = (
+        ({"dealer": "offline:12"}, False),
+        ({"shop": "sealed_kept:1"}, False),
+        ({"bank": "predicted_classes:1"}, True),  # before the label holder has noted what it was told
+        ({"shop": "predicted_classes:1:done"}, True),
+    )
+    for number, (kills, counted) in enumerate(interruptions):
+        predicted(local, tmp_path / f"{number}.csv", kills)
+        assert opened_later(local) == ([("prediction", len(NEW))] if counted else [])
+    known = predicted(local, tmp_path / "known.csv")
+    assert {known[one]["status"] for one in NEW} == {"ok"} and all(known[one]["class"] for one in NEW)
     assert opened_later(local) == [("prediction", len(NEW))]
-    assert predictions(local, tmp_path) == known
+    assert len(told(local)) > 1 and len(set(told(local))) == 1
+    count = len(told(local))
+    assert predicted(local, tmp_path / "again.csv") == known
+    assert len(told(local)) == count  # the label holder had them
+
+
+def test_serve_opens_each_new_node_once_whoever_is_killed(local, tmp_path):
+    common = sorted(shared_ids(local, ("bank", "shop")))
+    with Served(local, "--recheck", "0") as served:
+        said = as_rows(ask(served, *NEW))
+        assert {one["status"] for one in said.values()} == {"ok"}
+        assert opened_later(local) == [("prediction", len(NEW))]
+        for name in ("shop", "dealer", "bank"):
+            served.processes.kill(name)
+            served.processes.start(name)
+            served.wait(200)
+            assert as_rows(ask(served, *NEW)) == said
+        for name in ("bank", "shop"):
+            append(local, name, "new-3", edges=[("new-3", common[2])])
+        assert as_rows(ask(served, *NEW, "new-3"))["new-3"]["status"] == "ok"
+        assert opened_later(local) == [("prediction", len(NEW)), ("prediction", 1)]
+        said |= as_rows(ask(served, "new-3"))
+    known = predicted(local, tmp_path / "known.csv")
+    for one, row in said.items():
+        assert_same(row, known[one])
+    assert opened_later(local) == [("prediction", len(NEW)), ("prediction", 1)]

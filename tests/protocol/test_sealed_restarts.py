@@ -2,16 +2,20 @@
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 import torch
 
+from tests.masks import Sent, repeated
 from tests.protocol.test_sealed_accuracy import CASES as ACCURACY
 from tests.protocol.test_sealed_accuracy import assert_within_the_bound
+from tests.recording import first_words
 from tests.restarts import Interrupted, Killed, lineage
 from tests.sealed_twin import go_through, small
 from vfgnn.errors import CheckpointRefused, PolicyRefused
 from vfgnn.lab.simulate import assemble
+from vfgnn.privacy.openings import OpeningLedger, Policy
 from vfgnn.sealed.label_holder import SealedLabelHolder
 from vfgnn.sealed.program import training
 from vfgnn.sealed.sizes import SealedSizes
@@ -117,6 +121,40 @@ def test_killed_at_any_message_it_opens_everything_once(name, seed):
     assert {kind: len(contents) for kind, contents in told.items()} == dict.fromkeys(told, 1)
 
 
+SET_UP = {"sealed_seed", "sealed_pair_seed", "order_seed", "pad_seed", "sealed_features"}
+SET_UP |= {"gather_1", "gather_2", "gather_3", "sealed_correction", "sealed_opened"}
+MASKED = SET_UP | {"bounce_1", "bounce_2", "bounce_3", "graph_masked", "columns_masked", "nodes_masked"}
+MASKED |= {"columns_correction", "nodes_correction"}
+
+
+def sent_in(found):
+    """All messages of all starts; those of one name are told apart by nothing but their content."""
+    for number, seen in enumerate(found.seen):
+        for message, payload in seen:
+            content = payload.contiguous().numpy().tobytes()
+            ends = message.sender, message.receiver, str(message.kind)
+            yield Sent(str(number), *ends, message.bytes, content, first_words(payload))
+
+
+@pytest.mark.parametrize("begin", [0, 2, 4])
+def test_no_mask_pad_seed_or_permutation_comes_twice(begin):
+    """In a start that does again what one did before, with the same columns, edges and shares."""
+    whole = made("labels, 3 holders, scores")
+    whole.start("one", forgets=False)
+    fresh, again = whole.copy(), whole.copy()
+    fresh.seen, again.seen = list(whole.seen), list(whole.seen)
+    for found, name in ((fresh, "two"), (again, "one")):
+        if not begin:  # as if it had been killed before anything was opened
+            found.ledgers = {name: OpeningLedger() for name in found.ledgers}
+        found.start(name, begin=begin)
+    kinds = {one.kind for one in sent_in(fresh)}
+    assert kinds >= MASKED
+    assert not repeated(sent_in(fresh))
+    # A variant that draws from the same seeds under the same name: all that does not depend on where it goes on.
+    found = repeated(sent_in(again))
+    assert found >= SET_UP and (begin or found == MASKED | {"sealed_opened, in sum"})
+
+
 def test_there_is_no_going_back_behind_what_was_told():
     """Not for a label holder that has lost its last step, nor for one that says so."""
     found = made("labels")
@@ -138,3 +176,22 @@ def test_a_training_that_goes_on_is_about_the_same_rows():
     found.labels = type(found.labels)(found.labels.y, train, val, found.labels.test, found.labels.classes)
     with pytest.raises(CheckpointRefused, match="other rows train and validate than when this training began"):
         found.start("two", begin=SealedSizes(found.agreement, 12, 6).units)
+
+
+@pytest.mark.parametrize("limit", ["max_trainings", "max_opened_rows"])
+def test_every_other_holder_refuses_what_is_beyond_its_limits_before_anything_is_computed(limit):
+    """Whatever the label holder does: it has no part in the counting. With labels that it made up, it is one more."""
+    found = made("labels, 3 holders, scores")
+    found.start("one")
+    y = found.labels.y.flip(0)
+    found.labels = replace(found.labels, y=y)
+    limits = {"max_trainings": 1} if limit == "max_trainings" else {"max_opened_rows": found.agreement.nodes + 2 * 6}
+    for name in found.policies:
+        found.policies = {other: Policy(other, max_trainings=10**6) for other in found.policies}
+        found.policies[name] = Policy(name, **limits)
+        with pytest.raises(PolicyRefused, match=f"{name} refuses to open more: {limit}") as refused:
+            found.start(f"two at {name}", begin=0, run="two")
+        assert refused.value.exit_code == 4
+        assert name not in {message.sender for message, _ in found.seen[-1]}
+        assert "sealed_opened" not in {message.kind for message, _ in found.seen[-1]}
+    assert all(len(ledger.openings) == 1 for ledger in found.ledgers.values())
