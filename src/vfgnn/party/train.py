@@ -302,14 +302,14 @@ class OwnRun:
 
     def _tell(self, number: int) -> None:
         self._take_place()
-        if number >= programs.trained_steps(self.file.agreement):
-            return  # sealed: a part of what comes after the steps
+        sealed, epochs = self.file.agreement.sealed, programs.trained_steps(self.file.agreement)
+        if sealed and number >= epochs:
+            return  # a part of what comes after the steps
         self.last_step = number
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics
-        sealed = self.file.agreement.sealed  # its steps have no metrics
+        # The steps of sealed have no metrics.
         metrics = {} if known is None or sealed else {"loss": known.loss, "val_accuracy": known.val_accuracy}
-        epochs = programs.trained_steps(self.file.agreement)
         used = round(time.process_time(), 3)
         logs.event(Event.EPOCH, epoch=number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
 
