@@ -184,9 +184,14 @@ class Script:
     finish: Part = Part()
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """In their order."""
+        return self.prepare, *self.steps, self.finish
+
+    @property
     def rounds(self) -> int:
         """How often its holders wait for each other."""
-        return sum(len(part.rounds) for part in (self.prepare, *self.steps, self.finish))
+        return sum(len(part.rounds) for part in self.parts)
 
 
 @lru_cache(maxsize=8)
