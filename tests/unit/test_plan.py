@@ -16,7 +16,8 @@ from vfgnn.lab.processes import LocalProcesses
 from vfgnn.lab.scenario import Scenario
 from vfgnn.party.own_data import OwnData, load_data
 from vfgnn.plan import plan
-from vfgnn.plan.plan import Expected, expect, make_plan, rehearsed_nodes
+from vfgnn.plan.expected import Expected, expect
+from vfgnn.plan.plan import make_plan, rehearsed_nodes
 from vfgnn.plan.rehearsal import PaperNetwork, Tick, rehearse
 from vfgnn.plan.sizes import sizes
 from vfgnn.split.program import training

@@ -56,4 +56,5 @@ def _lengths(view: View) -> Tensor:
     gradient = gradient_of(view)
     if len(gradient) != view.agreement.nodes:
         raise NotInView("a gradient of all nodes, or an announcement")
-    return torch.linalg.vector_norm(gradient.double(), dim=1)
+    lengths: Tensor = torch.linalg.vector_norm(gradient.double(), dim=1)
+    return lengths

@@ -87,9 +87,10 @@ def plan(
     nodes: Annotated[int | None, typer.Option(help="Nodes that the holders share, where they bring tables.")] = None,
     json: options.Json = None,
 ) -> None:
-    """Tell what a run will cost: bytes, rounds, seconds per epoch, memory per party, privacy.
+    """Tell what a run will cost: bytes, rounds, seconds, memory per party, privacy.
 
-    Nothing is sent, and the peers need not be there. Rehearses the parties' own code on made-up data.
+    Nothing is sent, and the peers need not be there. Rehearses the parties' own code on made-up data. What this party
+    does not know, such as how many rows train, it takes for the most that there can be, and says so.
 
     Example: `vfgnn plan federation.toml party.toml --bandwidth 100 --latency 20 --json plan.json`
     """
@@ -100,15 +101,23 @@ def plan(
     from vfgnn.files import load_federation, load_party
     from vfgnn.party.own_data import load_data
     from vfgnn.party.programs import trained_steps
-    from vfgnn.plan.plan import expect, make_plan
+    from vfgnn.plan.expected import expect
+    from vfgnn.plan.plan import make_plan
+    from vfgnn.plan.sealed import make_sealed_plan
     from vfgnn.privacy.statement import statement
     from vfgnn.report.console import show_plan, show_privacy
+    from vfgnn.report.sealed_costs import show_sealed_plan
 
     file, own = load_federation(federation), load_party(party)
     expected = expect(file, load_data(file, own), nodes=nodes)
-    agreed = expected.agreement
+    agreed, console = expected.agreement, Console()
+    if agreed.sealed:
+        sealed = make_sealed_plan(expected, bandwidth_mbit_s=bandwidth, latency_ms=latency, shared_cores=cores)
+        show_sealed_plan(console, sealed)
+        options.write_json(json, asdict(sealed))
+        return
     made = make_plan(expected, bandwidth_mbit_s=bandwidth, latency_ms=latency, shared_cores=cores)
-    console, epochs = Console(), trained_steps(agreed)
+    epochs = trained_steps(agreed)
     show_plan(console, made, epochs, min(epochs, file.settings.trained_joint_epochs))
     show_privacy(console, statement(agreed), "differential privacy, at most")
     options.write_json(json, asdict(made))

@@ -1,7 +1,7 @@
 """What a run will cost, before anything is sent: bytes, rounds, seconds per epoch and memory per party.
 
-Bytes and memory follow from the program (sizes.py), seconds come from a rehearsal (rehearsal.py). Where a party does
-not know how many nodes or rows there will be, it takes the most that there can be, and says so.
+Of the paper's protocol; sealed.py has the other one. Bytes and memory follow from the program (sizes.py), seconds come
+from a rehearsal (rehearsal.py).
 """
 
 from collections.abc import Sequence
@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from vfgnn.agreement import Agreement
-from vfgnn.errors import ConfigError
-from vfgnn.files import FederationFile
-from vfgnn.party.own_data import OwnData
+from vfgnn.plan.expected import Expected
 from vfgnn.plan.rehearsal import TIMED, WARM_UP, PaperNetwork, Tick, rehearse
 from vfgnn.plan.sizes import memory, sizes
 from vfgnn.split.program import training
@@ -20,16 +18,6 @@ MAX_ENTRIES = 2 * 10**7
 """Of all matrices of a rehearsal: larger federations are rehearsed over fewer nodes, and times are scaled."""
 DEALERS_PART = 0.5
 """Of all work in the background: the dealer multiplies once more whatever the holders do (CiteSeer: 0.47)."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a party knows of a run's sizes beforehand; `assumed` says where it took the most that there can be."""
-
-    agreement: Agreement
-    train_rows: int
-    val_rows: int
-    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,32 +85,3 @@ def _seconds(ticks: Sequence[Tick], shared_cores: int | None) -> float:
     if shared_cores is None:
         return max(chain, DEALERS_PART * background)
     return max(chain, (median(after.busy - before.busy for before, after in steps) + background) / shared_cores)
-
-
-def expect(file: FederationFile, data: OwnData, *, nodes: int | None = None) -> Expected:
-    """The sizes of a run as this party knows them; `nodes`: how many the holders of tables are said to share."""
-    agreement, assumed = _over_nodes(file, data, nodes)
-    if data.labels is not None:
-        return Expected(agreement, len(data.labels.train), len(data.labels.val), assumed)
-    if data.tables is not None and data.tables.labels is not None:
-        split = data.tables.labels.split
-        train, val = (min(int((split == part).sum()), agreement.nodes) for part in (0, 1))
-        return Expected(agreement, train, val, assumed)
-    if agreement.settings.publish == "needed":
-        assumed += ("all nodes are training rows: only the label holder knows how many are",)
-    return Expected(agreement, agreement.nodes, 0, assumed)
-
-
-def _over_nodes(file: FederationFile, data: OwnData, nodes: int | None) -> tuple[Agreement, tuple[str, ...]]:
-    if file.alignment is None:
-        if nodes not in (None, file.nodes):
-            raise ConfigError("--nodes cannot be used", expected=f"the {file.nodes} nodes of the federation file")
-        return file.agreement, ()
-    own = None if data.tables is None else len(data.tables.nodes.ids)
-    most = file.alignment.max_ids if own is None else min(own, file.alignment.max_ids)
-    if nodes is None:
-        why = "max_ids allows no more" if own is None else "this holder has no more"
-        return file.agreement_over(most), (f"all holders share {most:,} nodes: {why}; give --nodes if you know",)
-    if not 1 <= nodes <= most:
-        raise ConfigError("--nodes cannot be used", expected=f"1 to {most}", got=str(nodes))
-    return file.agreement_over(nodes), ()

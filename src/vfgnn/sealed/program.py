@@ -150,7 +150,7 @@ def step_items(agreement: Agreement, moment: SealedMoment) -> Items:
 def finish_items(agreement: Agreement, moment: SealedMoment) -> Items:
     """Of one part of what comes after the steps; outside of them all."""
     found, part = script_of(agreement, moment), finishing_part(agreement, moment)
-    return found.finish if part is None else found.parts[part]
+    return found.finish if part is None else found.ending[part]
 
 
 def finishing_part(agreement: Agreement, moment: SealedMoment) -> int | None:

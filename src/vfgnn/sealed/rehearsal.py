@@ -184,17 +184,22 @@ class Script:
 
     prepare: Part = Part()
     steps: tuple[Part, ...] = ()
-    parts: tuple[Part, ...] = ()  # of what comes after the steps
+    ending: tuple[Part, ...] = ()  # what comes after the steps
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All, in their order."""
+        return self.prepare, *self.steps, *self.ending
 
     @property
     def rounds(self) -> int:
         """How often its holders wait for each other."""
-        return sum(len(part.rounds) for part in (self.prepare, *self.steps, *self.parts))
+        return sum(len(part.rounds) for part in self.parts)
 
     @property
     def finish(self) -> Part:
         """All of what comes after the steps."""
-        return Part(tuple(chain.from_iterable(part.rounds for part in self.parts)))
+        return Part(tuple(chain.from_iterable(part.rounds for part in self.ending)))
 
 
 @lru_cache(maxsize=32)
@@ -236,7 +241,7 @@ def prediction_script(sizes: SealedSizes, asked: int, begin: int = 0) -> Script:
     """Of a prediction of so many rows with a trained model; `sizes` has how many rows trained."""
     computation = Rehearsal(sizes)
     if not asked:
-        return Script(parts=(Part(),) * ASKING)
+        return Script(ending=(Part(),) * ASKING)
     blocks = {owner: nothing(count, sizes.width * sizes.blocks) for owner, count in sizes.columns.items()}
     rows, made = RowSet(torch.arange(asked)), nothing(asked, sizes.agreement.classes) if begin else None
     own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows, made=made)
@@ -246,4 +251,4 @@ def prediction_script(sizes: SealedSizes, asked: int, begin: int = 0) -> Script:
     for part in range(begin, ASKING):
         prediction.finish(part)
         parts.append(computation.taken())
-    return Script(prepare, parts=tuple(parts))
+    return Script(prepare, ending=tuple(parts))
