@@ -28,7 +28,8 @@ from vfgnn.randomness import Stream
 from vfgnn.rows import RowSet
 from vfgnn.sealed.formats import LONG
 from vfgnn.sealed.joint_computation import JointComputation
-from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.sealed.sizes import FINISHING, SealedSizes
+from vfgnn.sealed.state import TrainingState
 from vfgnn.sealed.training import HolderInputs, SealedTraining
 from vfgnn.settings import Settings
 from vfgnn.transport.memory import SIMULATION
@@ -165,14 +166,12 @@ def train(holdings, labels, *, seed=0, network=None, record=True, **sealed):
 
 
 class Twin:
-    """Plain words. `masks`: what random rounding is done with; None: masks of 0."""
+    """Plain words. `run`: the name of the start whose masks random rounding is done with."""
 
-    def __init__(self, agreement, holdings, seed):
-        self._agreement, self._number = agreement, 0
+    def __init__(self, agreement, holdings, seed, run=SIMULATION):
+        self._agreement, self._number, self._run = agreement, 0, run
         dealer = known_seed(seed, DEALER)
-        self._seeds = {
-            name: randomness.derive_key(dealer, "sealed", SIMULATION, name) for name in agreement.holder_names
-        }
+        self._seeds = {name: randomness.derive_key(dealer, "sealed", run, name) for name in agreement.holder_names}
         self._graph = sum(adjacency(holding) for holding in holdings)
         bits = self._bits = {shape.name: 0 if shape.integer else 16 for shape in agreement.holders}
         self._x = {
@@ -192,7 +191,7 @@ class Twin:
     def _mask(self, name, shape):
         """The sum of all holders' masks of the next operation."""
         number, self._number = self._number, self._number + 1
-        drawn = [Stream(seed, SIMULATION, "dealer", who, name, number) for who, seed in self._seeds.items()]
+        drawn = [Stream(seed, self._run, "dealer", who, name, number) for who, seed in self._seeds.items()]
         return reconstruct([stream.words(*shape) for stream in drawn])
 
     def from_leader(self, words, shape):
@@ -260,17 +259,28 @@ class Twin:
         return bits.long().argmax(dim=1)
 
 
-def train_twin(holdings, labels, *, seed=0, make_training=SealedTraining, **sealed):
-    """The algorithm on plain words: its recorder, its training, and the label holder that it was done for."""
+def train_twin(holdings, labels, *, seed=0, make_training=SealedTraining, starts=((SIMULATION, 0),), **sealed):
+    """The algorithm on plain words: its recorder, its training, and the label holder that it was done for.
+
+    `starts`: the name of each, and the step that it went on from.
+    """
     federation = build(holdings, labels, settings_of(**sealed), seed=seed)
     agreement, leader = federation.agreement, federation.label_holder
+    return go_through(agreement, holdings, labels, leader, seed=seed, make_training=make_training, starts=starts)
+
+
+def go_through(agreement, holdings, labels, leader, *, seed, starts, make_training=SealedTraining):
+    """The same for parties that are there."""
     train_rows, val_rows = (RowSet(torch.sort(rows).values) for rows in (labels.train, labels.val))
     leader.rows = (train_rows, val_rows)
-    twin = Twin(agreement, holdings, seed)
-    recorder, sizes = Recorder(twin, leads=True), SealedSizes(agreement, len(train_rows), len(val_rows))
-    training = make_training(recorder, sizes, HolderInputs(twin.degrees, twin.columns, train_rows, val_rows, leader))
-    training.prepare()
-    for number in range(sizes.units):
-        training.step(number)
-    training.finish()
+    sizes, training = SealedSizes(agreement, len(train_rows), len(val_rows)), None
+    end = sizes.units + FINISHING
+    for (run, begin), (_, until) in zip(starts, [*starts[1:], ("", end)], strict=True):
+        twin, known = Twin(agreement, holdings, seed, run), TrainingState() if not begin else training.state()
+        recorder = Recorder(twin, leads=True)
+        own = HolderInputs(twin.degrees, twin.columns, train_rows, val_rows, leader, known)
+        training = make_training(recorder, sizes, own)
+        training.prepare()
+        for number in range(begin, until):
+            training.step(number) if number < sizes.units else training.finish(number - sizes.units)
     return recorder.calls, training, leader

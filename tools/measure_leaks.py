@@ -29,8 +29,9 @@ from vfgnn.audit.columns_from_h0 import columns_found
 from vfgnn.audit.edges import cosines, drawn_pairs
 from vfgnn.audit.labels_from_gradient import clusters_found, gradient_of
 from vfgnn.audit.rows_from_hidden import degrees_found, edges_found, rows_found
+from vfgnn.audit.simulated_run import train_and_record
 from vfgnn.audit.statistics import auc
-from vfgnn.audit.views import FIRST, View, train_and_record
+from vfgnn.audit.views import View
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.lab.scenario import Scenario
 from vfgnn.lab.simulate import IN_ONE_PROCESS
@@ -38,6 +39,7 @@ from vfgnn.mpc.fixed_point import FEATURE_BITS
 from vfgnn.settings import Preset
 from vfgnn.split.joint_layer import H0
 from vfgnn.split.program import H0_SHARE, LOCAL_EMBEDDINGS
+from vfgnn.view_file import FIRST
 
 REVEALS = FIRST  # of h0, for the Gram matrix
 DRAWS = 100  # of the known labels: one lucky choice says little
@@ -120,7 +122,7 @@ def few_columns_error(seed: int) -> float:
 def view_of_one_reveal(holdings: list[Holding], labels: Labels, seed: int) -> View:
     """Holder A's, of a run with d = 64 in which h0 is revealed once."""
     changed = {**IN_ONE_PROCESS, "dim": 64, "epochs": 1, "joint_layer_epochs": 0}
-    return train_and_record(holdings, labels, Preset("best").settings(overrides=changed), seed=seed)[1]["A"]
+    return train_and_record(holdings, labels, Preset("best").settings(overrides=changed), seed=seed).views["A"]
 
 
 def most_frequent_columns(scenario: Scenario, seed: int) -> AttackFinding:
@@ -157,7 +159,7 @@ def measure(dataset: str, seed: int) -> Iterator[Leak]:
     """All attacks, each on its own messages of one run."""
     scenario = Scenario.of(dataset, holders=2, preset="best", seed=seed, **IN_ONE_PROCESS)  # type: ignore[arg-type]
     labels, (a, b) = scenario.labels, scenario.holdings
-    _, views = train_and_record(scenario.holdings, labels, scenario.settings, seed=seed)
+    views = train_and_record(scenario.holdings, labels, scenario.settings, seed=seed).views
     rng, y = Generator().manual_seed(seed), labels.y[labels.train]
     for name, holding in (("B", b), ("A", a)):
         found = edge_auc(views[SERVER], name, holding, rng)
@@ -177,7 +179,7 @@ def measure(dataset: str, seed: int) -> Iterator[Leak]:
     yield Leak("few columns", "A", source, "all rows of B", "largest error", found)
     for name, holders, changes in (("hidden layer", 2, {"hidden_layers": 1}), ("three holders", 3, {})):
         other = Scenario.of(dataset, holders=holders, preset="best", seed=seed, **IN_ONE_PROCESS, **changes)  # type: ignore[arg-type]
-        _, views = train_and_record(other.holdings, other.labels, other.settings, seed=seed)
+        views = train_and_record(other.holdings, other.labels, other.settings, seed=seed).views
         yield from of_label_holder(other, views, f"z_L, {name}", rng)
 
 

@@ -21,7 +21,8 @@ from rich.progress import track
 from rich.table import Table
 
 from vfgnn.data.holdings import Holding, Labels
-from vfgnn.data.tables import Columns, read_edges, read_labels, read_nodes
+from vfgnn.data.label_table import read_labels
+from vfgnn.data.tables import Columns, read_edges, read_nodes
 from vfgnn.lab.simulate import build
 from vfgnn.model.central import CentralTraining
 from vfgnn.model.metrics import METRICS

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vfgnn.lab.local_training import TrainingResult, predict, train
     from vfgnn.lab.scenario import SimulationResult
     from vfgnn.lab.simulate import simulate
+    from vfgnn.lab.tables import Tables
     from vfgnn.privacy.mechanisms import Cost
     from vfgnn.privacy.own_mechanism import RowMechanism
     from vfgnn.settings import Settings
@@ -22,6 +23,7 @@ __all__ = [
     "RowMechanism",
     "Settings",
     "SimulationResult",
+    "Tables",
     "TrainingResult",
     "__version__",
     "predict",
@@ -35,6 +37,7 @@ _HOME = {
     "RowMechanism": "vfgnn.privacy.own_mechanism",
     "Settings": "vfgnn.settings",
     "SimulationResult": "vfgnn.lab.scenario",
+    "Tables": "vfgnn.lab.tables",
     "TrainingResult": "vfgnn.lab.local_training",
     "predict": "vfgnn.lab.local_training",
     "simulate": "vfgnn.lab.simulate",

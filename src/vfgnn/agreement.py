@@ -10,8 +10,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from vfgnn.explained import explain
 from vfgnn.h0_bound import largest_feature_bound
-from vfgnn.settings import MOST, Count, Public, Settings, Whole, explain
+from vfgnn.settings import MOST, Count, Public, Settings, Whole
 
 SERVER = "server"
 DEALER = "dealer"

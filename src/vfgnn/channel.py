@@ -19,6 +19,7 @@ from vfgnn.errors import ProtocolError
 from vfgnn.message_log import MessageLog
 from vfgnn.messages import Declared, Kind
 from vfgnn.records import Traffic
+from vfgnn.view_file import ViewRecorder
 
 
 class Transport(Protocol):
@@ -40,11 +41,13 @@ class Transport(Protocol):
 class Channel:
     """One party's end of all its links."""
 
-    def __init__(self, party: str, transport: Transport, *, log: MessageLog | None = None) -> None:
+    def __init__(
+        self, party: str, transport: Transport, *, log: MessageLog | None = None, view: ViewRecorder | None = None
+    ) -> None:
         self.party = party
         self.traffic = Traffic()
         self.revealed: Counter[str] = Counter()  # values that were opened from shares, by kind
-        self._transport, self.log, self._start = transport, log, ""
+        self._transport, self.log, self._view, self._start = transport, log, view, ""
         self._phase = "before setup"
         self._step: int | None = None
         self._expected: dict[tuple[str, str], deque[Declared]] = {}
@@ -133,6 +136,8 @@ class Channel:
             if whole.log is not None:
                 key = self._transport.log_key(message.sender, message.receiver)
                 whole.log.add(whole._start, message, payload, key, phase=self._phase, step=self._step)
+            if whole._view is not None:
+                whole._view.add(whole._start, message, payload, phase=self._phase, step=self._step)
             ends = {"sender": message.sender, "receiver": message.receiver}
             whole.traffic.count(phase=self._phase, **ends, size=message.bytes, waited_s=waited_s)
 

@@ -167,6 +167,13 @@ class Checkpoints:
             if _step(path) > keeps:
                 remove(path)
 
+    def forget_earlier(self) -> None:
+        """There is no going back behind the last step on the disk: something is about to be opened that follows it."""
+        *earlier, last = self._files()
+        self._memory = {step: state for step, state in self._memory.items() if step >= _step(last)}
+        for path in earlier:
+            remove(path)
+
     def _about(self, step: int) -> dict[str, object]:
         return {
             "format": FORMAT,

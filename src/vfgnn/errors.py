@@ -3,12 +3,15 @@
     VfgnnError                 1  what was expected, what came, where, and what to do
     ├── ConfigError            2  a setting, a key, a preset, a proportion
     ├── DataError              2  a file or a tensor that cannot be what it should be
+    │   └── TableError         2  a table of a holder: with a code, the file, the column and a count
     ├── ModuleError            2  a user's own code (GNN, combine, mechanism) that cannot take part
     ├── CheckpointRefused      2  a checkpoint that is not whole, not ours, or not of this run
     ├── DiskError              2  a file or folder of this party that its disk does not take
     ├── LogRefused             2  a message log that was altered
+    ├── ViewRefused            2  a recorded view that is not there, was altered or was cut
     ├── PolicyRefused          4  a run or a release that would reveal more than the parties have agreed to
     │   ├── BudgetSpent        4  a release that the privacy budget does not cover
+    │   ├── LimitExceeded      4  an audit that found more than its limit allows
     │   └── LedgerRefused      4  a privacy ledger that was altered or rolled back
     ├── PeerRefused            3  a peer that is not who, or does not have what, the federation file says
     │   └── NameTaken          3  a second process with the key of a party that is connected
@@ -98,6 +101,28 @@ class DataError(VfgnnError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class TableError(DataError):
+    """A table of this holder that cannot be used; `code` is a name for programs, `accept` and `vfgnn data check`."""
+
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        *,
+        file: str,
+        column: str | None = None,
+        count: int = 0,
+        at: str | None = None,
+        expected: str | None = None,
+        got: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """`count`: how many rows, 0: the file or the column as a whole; `at`: which row."""
+        where = ", ".join(part for part in (file, column and f"column {column}", at) if part)
+        super().__init__(what, expected=expected, got=got, where=where, hint=hint)
+        self.code, self.file, self.column, self.count = code, file, column, count
+
+
 class ModuleError(VfgnnError):
     """A user's own code (GNN, combine, mechanism) that cannot take part."""
 
@@ -145,6 +170,12 @@ class LogRefused(VfgnnError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class ViewRefused(VfgnnError):
+    """A recorded view that is not there, was altered or was cut; nothing of it was used."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
 class PolicyRefused(VfgnnError):
     """A run or a release that would reveal more than the parties have agreed to; it was not made."""
 
@@ -153,6 +184,10 @@ class PolicyRefused(VfgnnError):
 
 class BudgetSpent(PolicyRefused):
     """A release that the privacy budget does not cover; it was not made."""
+
+
+class LimitExceeded(PolicyRefused):
+    """An audit that found more than its limit allows."""
 
 
 class LedgerRefused(PolicyRefused):

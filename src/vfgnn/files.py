@@ -7,25 +7,35 @@ data and run folder are. Unknown keys are refused in both.
 
 import hashlib
 import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.errors import ConfigError
-from vfgnn.settings import Public, Settings, Whole, explain
-from vfgnn.shown import shown
+from vfgnn.explained import explain
+from vfgnn.id_shape import IdShape
+from vfgnn.settings import Public, Settings, Whole
 
-Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\s/]+):[0-9]{1,5}$")]
+
+def _dialled(address: str) -> str:
+    """What a socket can be made of."""
+    found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^:\s/]+):([0-9]{1,5})", address)
+    if not found or not 0 < int(found[1]) < 65536:
+        raise ValueError("host:port, such as bank.example:7001 or [::1]:7001")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_dialled)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 File = TypeVar("File", bound=BaseModel)
-PEM = "-----BEGIN"
+FEDERATION, PARTY = "federation file", "party file"
 LONGEST_NAME = 255  # bytes, on the disks that we know
-SHOWN = 80  # characters of a key or value in which two files differ
 
 
 class Reachable(Public):
@@ -37,6 +47,8 @@ class Reachable(Public):
 
 class ListedHolder(Reachable, HolderShape):
     """A holder's sizes, and how it is found and known."""
+
+    ids: IdShape | None = None  # where it brings a table
 
 
 class Patience(Public):
@@ -148,6 +160,10 @@ def _possible(path: Path) -> Path:
 
 
 OwnPath = Annotated[Path, AfterValidator(_possible)]
+TableKind = Literal["nodes", "edges", "labels"]
+Acceptable = Literal["LABEL_AMONG_FEATURES", "DETERMINES_LABEL", "UNKNOWN_ENDS", "LOST_ZEROS", "CLASSES_ALIKE"]
+ACCEPTABLE: tuple[str, ...] = get_args(Acceptable)
+"""What a holder may accept in its tables (data/disasters.py)."""
 
 
 class DataFiles(BaseModel):
@@ -158,6 +174,7 @@ class DataFiles(BaseModel):
     nodes: OwnPath | None = None  # table of ids and features, CSV or Parquet (data/tables.py)
     edges: OwnPath | None = None  # table of pairs of ids
     columns: dict[str, Any] = {}  # which column is what (data/columns.py)
+    csv: dict[TableKind, dict[str, Any]] = {}  # how each CSV file is written (data/dialect.py)
     holding: OwnPath | None = None  # instead of tables: aligned features and edges (data/prepared.py)
     labels: OwnPath | None = None  # label holder only; of the same kind as the others
 
@@ -165,8 +182,8 @@ class DataFiles(BaseModel):
     def _consistent(self) -> Self:
         if (self.nodes is None) == (self.holding is None):
             raise ValueError("either nodes (a table with ids) or holding (aligned tensors) is needed")
-        if self.holding is not None and (self.edges is not None or self.columns):
-            raise ValueError("edges and [data.columns] go with a table of nodes; a holding has its own edges")
+        if self.holding is not None and (self.edges is not None or self.columns or self.csv):
+            raise ValueError("edges, [data.columns] and [data.csv] go with a table of nodes, not with a holding")
         return self
 
 
@@ -188,22 +205,33 @@ class PartyFile(BaseModel):
     )  # over all runs on this data; what was noised once lies beside it
     opened_ledger: OwnPath = Path("opened_ledger.jsonl")  # sealed: over all runs on this data
     allow_scores: bool = False  # sealed: whether this holder lets scores be opened, and not only classes
+    record_view: bool = False  # keep what this party sends and receives in a run, contents too (view_file.py)
     threads: Annotated[int, Field(ge=1)] | None = None  # default: all cores
     device: Literal["cpu", "cuda"] = "cpu"
     module: str | None = None  # package.module:Class for `gnn = "own"` at a holder, for `combine = "own"` at the server
     mechanism: str | None = None  # holder: package.module:Class in the place of the Gaussian noise on its rows
     insecure_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # for tests: nothing is secret with it
+    accept: tuple[Acceptable, ...] = ()  # what would be refused in this holder's tables; `vfgnn data check` names it
+    min_common: Annotated[float, Field(ge=0, le=1)] = 0.1  # of this holder's ids; a run with fewer common ones ends
     data: DataFiles | None = None
+
+
+def make_data_files(where: str, **given: object) -> DataFiles:
+    """[data] of a party.toml, from options; `where` is for messages."""
+    try:
+        return DataFiles.model_validate(given)
+    except ValidationError as error:
+        raise explain(error, where, DataFiles) from None
 
 
 def load_federation(path: Path) -> FederationFile:
     """Read and check federation.toml."""
-    return _load(path, FederationFile, "federation file")
+    return _load(path, FederationFile, FEDERATION)
 
 
 def load_party(path: Path) -> PartyFile:
     """Read and check party.toml; its paths become relative to the folder it lies in."""
-    party = _load(path, PartyFile, "party file")
+    party = _load(path, PartyFile, PARTY)
     home = path.parent
     changed: dict[str, object] = {
         key: home / getattr(party, key)
@@ -215,44 +243,38 @@ def load_party(path: Path) -> PartyFile:
     if party.data is not None:
         keys = ("nodes", "edges", "holding", "labels")
         paths = {key: home / path for key in keys if (path := getattr(party.data, key)) is not None}
-        changed["data"] = DataFiles(**paths, columns=party.data.columns)
+        changed["data"] = party.data.model_copy(update=paths)
     return party.model_copy(update=changed)
 
 
 def _load(path: Path, kind: type[File], what: str) -> File:
+    document: dict[str, object] = {}
     try:
-        return kind.model_validate(tomllib.loads(path.read_text()))
+        document = tomllib.loads(path.read_text())
+        return kind.model_validate(document)
     except OSError as error:
         raise ConfigError(f"no {what}", expected="a readable file", got=str(error.strerror), where=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"the {what} is not TOML", got=str(error), where=str(path)) from None
     except ValidationError as error:
+        other = _looks_like(document)
+        if other not in (None, what):
+            raise ConfigError(
+                f"a {other} in the place of the {what}",
+                expected=what,
+                where=str(path),
+                hint="the federation file comes first: vfgnn run federation.toml party.toml",
+            ) from None
         raise explain(error, str(path), kind) from None
 
 
-def differences(ours: object, theirs: object, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Where two documents differ: the field, our value, theirs. Certificates are too long to show.
-
-    `theirs` may be a peer's: it is shown without control characters, and not followed deeper than ours.
-    """
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in sorted({*ours, *theirs}):
-            name = shown(str(key), most=SHOWN)
-            yield from differences(ours.get(key), theirs.get(key), f"{path}.{name}" if path else name)
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            label = one.get("name", i) if isinstance(one, dict) else i
-            yield from differences(one, other, f"{path}[{label}]")
-    elif ours != theirs:
-        yield path, _shown(ours), _shown(theirs)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str) and value.lstrip().startswith(PEM):
-        return f"a certificate with digest {hashlib.sha256(value.encode()).hexdigest()[:12]}"
-    if isinstance(value, (list, dict)):
-        return f"{len(value)} entries"
-    return "nothing" if value is None else shown(str(value), most=SHOWN)
+def _looks_like(document: Mapping[str, object]) -> str | None:
+    """Which of the three files it is, by keys that the others do not have."""
+    if "holders" in document and "settings" in document:
+        return FEDERATION
+    if "key" in document or "run_folder" in document:
+        return PARTY
+    return "card" if {"name", "certificate"} <= document.keys() else None
 
 
 def to_toml(document: Mapping[str, object], table: str = "") -> str:

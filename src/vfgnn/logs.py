@@ -6,7 +6,9 @@ Through the standard `logging`, logger `vfgnn.run`, so that an organisation's ow
 import json
 import logging
 import sys
+import time
 import traceback
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +17,7 @@ from vfgnn.log_file import LogFile
 from vfgnn.shown import shown
 
 LOGGER = logging.getLogger("vfgnn.run")
+TOLD_S, MOST_TOLD_S = 3.0, 300.0  # until the operator hears for whom this party waits; twice as long each time
 
 
 class Event(StrEnum):
@@ -38,6 +41,14 @@ def event(name: str, /, **fields: object) -> None:
     LOGGER.info(name, extra={"fields": fields})
 
 
+def tell_waiting(wait: Callable[[float], object], fields: Callable[[], Mapping[str, object]]) -> None:
+    """`wait`, for so many seconds, until it comes true; the operator hears of it, soon and then less often."""
+    pause, began = TOLD_S, time.monotonic()
+    while not wait(pause):
+        event("waiting", since_s=round(time.monotonic() - began), **fields())
+        pause = min(2 * pause, MOST_TOLD_S)
+
+
 class JsonLines(logging.Formatter):
     """One JSON object per event."""
 
@@ -47,8 +58,8 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Time, party, event, then the event's own fields."""
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        event = {"time": time, "party": self._party, "event": record.getMessage().strip()}
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        event = {"time": at, "party": self._party, "event": record.getMessage().strip()}
         return json.dumps({**event, **_fields(record)}, default=str)
 
 
@@ -58,8 +69,8 @@ class Text(JsonLines):
     def format(self, record: logging.LogRecord) -> str:
         """One line, whatever a field says."""
         fields = " ".join(f"{key}={value}" for key, value in _fields(record).items())
-        time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        return shown(f"{time} {self._party}: {record.getMessage().strip()} {fields}".rstrip())
+        at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        return shown(f"{at} {self._party}: {record.getMessage().strip()} {fields}".rstrip())
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

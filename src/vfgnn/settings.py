@@ -8,12 +8,13 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vfgnn.errors import ConfigError
+from vfgnn.explained import explain
 
 Gnn = Literal["sage_mean", "sage_lstm", "sage_pool", "gcn", "gat", "appnp", "own"]
 Combine = Literal["concat", "mean", "regression", "confidence", "own"]
@@ -200,31 +201,6 @@ class Settings(Public):
     def trained_joint_epochs(self) -> int:
         """R: after so many steps h0 is constant."""
         return self.epochs if self.joint_layer_epochs is None else min(self.joint_layer_epochs, self.epochs)
-
-
-def explain(error: ValidationError, where: str, kind: type[BaseModel]) -> ConfigError:
-    """The first finding of pydantic in our own words; `kind` is what was being read."""
-    finding = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in finding["loc"]) or "the whole"
-    if finding["type"] == "extra_forbidden":
-        known = ", ".join(sorted(_fields_at(kind, finding["loc"][:-1])))
-        return ConfigError(f"unknown key '{key}'", expected=f"one of {known}", where=where, hint="check the spelling")
-    got = finding["input"] if isinstance(finding["input"], (str, int, float, bool, list, tuple)) else None
-    return ConfigError(
-        f"'{key}' cannot be used",
-        expected=finding["msg"].removeprefix("Value error, "),
-        got=None if got is None else str(got),
-        where=where,
-    )
-
-
-def _fields_at(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The keys that are known at `path` of a file, following tables and lists of tables."""
-    for part in path:
-        annotation = kind.model_fields[part].annotation if isinstance(part, str) else None
-        inner = [annotation, *get_args(annotation)]
-        kind = next((one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)), kind)
-    return list(kind.model_fields)
 
 
 def make_settings(values: Mapping[str, object], where: str) -> Settings:

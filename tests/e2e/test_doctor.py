@@ -24,6 +24,15 @@ def local(tmp_path):
     )
 
 
+def test_a_party_that_records_its_view_is_told_what_that_keeps(local):
+    path = local.party_toml("B")
+    assert "view" not in look(local)
+    path.write_text(f"record_view = true\n{path.read_text()}")
+    finding = look(local)["view"]
+    assert finding.state == "note"
+    assert "MB for each start" in finding.found
+
+
 @contextmanager
 def waiting(local, name, **changes):
     """A party that waits in `vfgnn run` for the others: here with a link to a party that never comes."""
@@ -106,6 +115,23 @@ def test_peer_down(local):
         findings = look(local)
     fault(findings, "A", "nobody answers at localhost", "A must be running")
     assert findings["server"].state == "ok"
+
+
+def test_an_unknown_host_is_named_as_such(local):
+    wrong = rewrite(local, A={"address": "no-such-host.invalid:7001"})
+    with waiting(local, "server"):
+        fault(look(wrong), "A", "the host no-such-host.invalid of A is unknown", "correct the address of A")
+
+
+def test_a_refused_connection_is_named_as_such(local):
+    finding = look(local)["A"]
+    assert finding.found.endswith("refuses connections to this port") and "Errno" not in finding.found
+
+
+def test_data_is_told_in_words(local):
+    with waiting(local, "server"):
+        findings = look(local)
+    assert "(" not in findings["data"].found and "40 nodes, 6 features" in findings["data"].found
 
 
 def test_wrong_port_another_party_answers(local):

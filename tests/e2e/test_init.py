@@ -2,15 +2,18 @@
 
 import json
 import math
+import re
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.tables import vfgnn, write_tables
 from vfgnn.cli.main import app
-from vfgnn.errors import ConfigError
+from vfgnn.errors import ConfigError, TableError
 from vfgnn.files import Limits, load_federation, load_party
 from vfgnn.party.cards import read_card
+from vfgnn.party.own_data import load_data, read_tables
 from vfgnn.sealed.own_edges import proposed_bound
 
 
@@ -162,6 +165,91 @@ def test_other_maps_are_counted_where_they_are_asked_for(tmp_path):
         vfgnn(*party(tmp_path, name, *words, *changed))
     vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml", *changed)
     assert {holder.features for holder in load_federation(tmp_path / "federation.toml").holders} == {2}
+
+
+def test_dialects_are_told_and_fixed_in_party_toml(tmp_path):
+    cards(tmp_path, middle=("dealer",))
+    before = (tmp_path / "shop" / "nodes.csv").read_text()
+    german = "\n".join(line.replace(",", ";").replace(".", ",") for line in before.splitlines())
+    (tmp_path / "shop" / "nodes.csv").write_text(german.replace("P0", "Ö0"), encoding="latin-1")
+    edges = tmp_path / "shop" / "edges.csv"
+    edges.write_text(edges.read_text().replace("P0", "Ö0"))
+    said = vfgnn(*party(tmp_path))
+    assert "delimiter ';', decimal sign ',', Latin-1" in said and "delimiter ',', decimal sign '.', UTF-8" in said
+    made = load_party(tmp_path / "shop" / "party.toml")
+    assert made.data.csv["nodes"] == {"delimiter": ";", "decimal": ",", "encoding": "latin-1", "header": True}
+    assert read_tables(made).nodes.names == ("a1", "b1")
+    assert 'nodes = "nodes.csv"' in (tmp_path / "shop" / "party.toml").read_text()  # the folder can be moved
+    (tmp_path / "shop" / "nodes.csv").write_text(before)
+    with pytest.raises(TableError, match="the delimiter looks like ','"):
+        read_tables(made)
+
+
+def test_other_keys_of_columns_and_dialects_can_be_given(tmp_path):
+    cards(tmp_path, middle=("dealer",))
+    nodes = tmp_path / "shop" / "nodes.csv"
+    lines = nodes.read_text().splitlines()
+    nodes.write_text(
+        "\n".join([f"{lines[0]};seen", *(f"{line};0{1 + i % 9}.12.2020" for i, line in enumerate(lines[1:]))])
+    )
+    nodes.write_text(nodes.read_text().replace(",", ";"))
+    words = ["--column", "missing=zero", "--column", "dates.seen=%d.%m.%Y", "--csv", "nodes.delimiter=;"]
+    vfgnn(*party(tmp_path, "shop", *words, "--drop", "b1"))
+    made = load_party(tmp_path / "shop" / "party.toml")
+    assert made.data.columns == {"drop": ["b1"], "missing": "zero", "dates": {"seen": "%d.%m.%Y"}}
+    assert read_tables(made).nodes.names == ("a1", "seen")
+    assert "did you mean 'missing'?" in refused(*party(tmp_path, "shop", "--column", "mising=zero"))
+    assert "did you mean 'delimiter'?" in refused(*party(tmp_path, "shop", "--csv", "nodes.delimeter=;"))
+    assert "'csv.knots'" in refused(*party(tmp_path, "shop", "--csv", "knots.delimiter=;"))
+
+
+def test_disasters_are_refused_by_name_until_they_are_accepted(tmp_path):
+    cards(tmp_path, middle=("dealer",))
+    home = tmp_path / "bank"
+    labels = dict(line.split(",") for line in (home / "labels.csv").read_text().splitlines()[1:])
+    lines = (home / "nodes.csv").read_text().splitlines()
+    joined = [f"{line},{labels.get(line.split(',')[0], '')}" for line in lines[1:]]
+    (home / "nodes.csv").write_text("\n".join([f"{lines[0]},label", *joined]))
+    words = ["--labels", home / "labels.csv"]
+    result = CliRunner().invoke(app, [str(word) for word in party(tmp_path, "bank", *words)])
+    assert isinstance(result.exception, TableError) and result.exception.code == "LABEL_AMONG_FEATURES"
+    assert "LABEL_AMONG_FEATURES" in result.output and not (home / "party.toml").exists()
+    assert "nothing that can be accepted" in refused(*party(tmp_path, "bank", *words, "--accept", "GAPS"))
+    vfgnn(*party(tmp_path, "bank", *words, "--accept", "LABEL_AMONG_FEATURES"))
+    assert load_party(home / "party.toml").accept == ("LABEL_AMONG_FEATURES",)
+    vfgnn(*party(tmp_path, "bank", *words, "--drop", "label"))
+    assert load_party(home / "party.toml").accept == ()
+
+
+@pytest.mark.parametrize("address", ["bank.example", "localhost:", "localhost:70000", ":7001"])
+def test_an_address_needs_a_port(tmp_path, address):
+    said = refused("init", "party", "shop", "--folder", tmp_path, "--address", address, "--nodes", "x.csv")
+    assert "an address that cannot be dialled" in said and "host:port" in said
+
+
+def renumbered(form, found):
+    return form.format(int(found[1] + found[2]))
+
+
+def test_ids_that_lost_their_zeros_at_one_holder_are_refused_before_a_run(tmp_path):
+    written = cards(tmp_path, middle=("dealer",))
+    for name, form in (("bank", "{:07d}"), ("shop", "{}")):
+        for table in ("nodes.csv", "edges.csv", *(["labels.csv"] if name == "bank" else [])):
+            path = tmp_path / name / table
+            text = re.sub(r"only-\w+-(\d)", r"P99999-\1", path.read_text())
+            path.write_text(re.sub(r"P(\d+)-(\d+)", partial(renumbered, form), text))
+        words = ["--labels", tmp_path / name / "labels.csv"] if name == "bank" else []
+        vfgnn(*party(tmp_path, name, *words))
+    assert read_card(written[1]).ids.leading_zeros and not read_card(written[2]).ids.leading_zeros
+    said = vfgnn("init", "federation", *written, "--out", tmp_path / "federation.toml")
+    assert "ids of bank have leading zeros, those of shop have none: shop will refuse to run" in said
+    file = load_federation(tmp_path / "federation.toml")
+    load_data(file, load_party(tmp_path / "bank" / "party.toml"))
+    shop = load_party(tmp_path / "shop" / "party.toml")
+    with pytest.raises(TableError, match="leading zeros") as caught:
+        load_data(file, shop)
+    assert caught.value.code == "LOST_ZEROS"
+    load_data(file, shop.model_copy(update={"accept": ("LOST_ZEROS",)}))
 
 
 def test_privacy_plan(tmp_path):

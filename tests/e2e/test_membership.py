@@ -10,8 +10,9 @@ from tests.network import new_certificate, rewrite
 from tests.tables import vfgnn as command
 from tests.tables import write_tables
 from vfgnn.checkpoint import Checkpoints
+from vfgnn.differences import differences
 from vfgnn.errors import CheckpointRefused
-from vfgnn.files import FederationFile, differences, load_federation, load_party
+from vfgnn.files import FederationFile, load_federation, load_party
 from vfgnn.lab.local_files import LocalFederation, free_ports
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party.predict import Predictor

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 import vfgnn
 from tests.conftest import random_graph
-from tests.network import QUICK, open_to_others, small
+from tests.network import QUICK, check_tls13, open_to_others, proxied, small
 from vfgnn.bench.serve import Served
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.processes import LocalProcesses
@@ -27,8 +27,38 @@ def trained(folder, **changes):
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("sealed") / "federation")
+def proxies_saw(tmp_path_factory):
+    """A federation that was trained with a proxy before every party, and what these have seen of each link."""
+    local = small(tmp_path_factory.mktemp("sealed") / "federation", graph=GRAPH, patience=QUICK, **SEALED)
+    public = local.federation_toml.read_text()
+    with proxied(local, *local.names) as (through, proxies):
+        with LocalProcesses(through) as running:
+            running.wait()
+        seen = [pair for proxy in proxies.values() for pair in proxy.seen if pair[1]]
+    local.federation_toml.write_text(public)  # afterwards without them
+    return local, seen
+
+
+@pytest.fixture(scope="module")
+def local(proxies_saw):
+    return proxies_saw[0]
+
+
+def test_proxies_between_all_parties_see_tls_13_and_nothing_else(proxies_saw):
+    """Kinds of messages, columns as numbers and as words, and which rows train: none of it can be read on any link."""
+    local, seen = proxies_saw
+    assert len(seen) == 3  # A-B, and each of them with the dealer; there is no server
+    roles = (GRAPH.train_mask.byte() + 2 * GRAPH.val_mask.byte()).numpy().tobytes()
+    columns = [GRAPH.x[:8, 0], (GRAPH.x[:8, 0].double() * 2**16).round().long()]
+    words = [b"vfgnn run", b'"type"', b"websocket", *(kind.encode() for kind in kinds(local, "A"))]
+    for pair in seen:
+        check_tls13(*pair, [roles, *(column.numpy().tobytes() for column in columns), *words])
+
+
+def kinds(local, name):
+    """Of all messages of a party's run, but for names that random bytes have by chance."""
+    found = {entry.kind for entry in read_entries(local.run_folder(name) / "messages.jsonl")}
+    return {kind for kind in found if len(kind) > 7}
 
 
 def kept(local, name):

@@ -96,6 +96,7 @@ def assert_reported(local, truth):
     """A prediction, then a service of three passes in which the shop was killed once."""
     page = make_page([local.run_folder(name) for name in local.names])
     _, after = page.split("<h2>After training</h2>")
+    after, *_ = after.split("<h2>")
     rows = re.findall(r"<tr><td>(\w+)</td><td>(\w+)</td>.*?<td class=\"n\">(\d+)</td>", after)
     assert {row for row in rows if row[1] == "predict"} == {(name, "predict", "1") for name in local.names}
     served = [(who, int(passes)) for who, command, passes in rows if command == "serve"]

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from tests.e2e.test_kills import survive
 from tests.tables import federation_of_tables, vfgnn, write
 from vfgnn.data.tables import Columns, read_nodes
+from vfgnn.errors import PartyFailed
 from vfgnn.files import load_party
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party import aligning
@@ -68,6 +69,27 @@ def test_all_agree_on_the_common_nodes(trained):
     common = shared_ids(local, ("bank", "shop"))
     assert {name: found["nodes"] for name, found in about.items()} == dict.fromkeys(local.names, len(common))
     assert set(about["bank"]["outcome"]["scores"]) == {"accuracy", "f1", "auc", "average_precision"}
+
+
+def test_each_holder_is_told_how_many_of_its_ids_are_common(trained):
+    local, about = trained
+    for name in ("bank", "shop"):
+        lines = [json.loads(line) for line in (local.run_folder(name) / "log.jsonl").read_text().splitlines()]
+        (aligned,) = [line for line in lines if line["event"] == "nodes aligned"]
+        own, common = len(rows_of(local.folder / name / "nodes.csv")), about[name]["nodes"]
+        assert aligned["common"] == f"{common} of your {own} ids ({100 * common / own:.0f} %)"
+
+
+def test_too_few_common_ids_end_a_run_at_who_says_so(tmp_path):
+    local = federation_of_tables(tmp_path / "federation")
+    path = local.party_toml("shop")
+    path.write_text(path.read_text().replace("# min_common = 0.1", "min_common = 0.99"))
+    with LocalProcesses(local) as running, pytest.raises(PartyFailed):
+        running.wait()
+    said = {name: (local.folder / name / "output.txt").read_text() for name in local.names}
+    assert "too few ids of shop are common to all holders" in said["shop"] and "at least 99 %" in said["shop"]
+    assert "yours are text of" in said["shop"] and "of your" in said["shop"]
+    assert not (local.run_folder("shop") / aligning.KEPT).is_file()
 
 
 def test_predictions_are_the_trained_models_and_say_where_there_are_none(trained, tmp_path):

@@ -71,3 +71,5 @@ def test_sealed_finds_more_than_split_and_split_more_than_each_alone(tmp_path):
     alone = max(value for name, value in reached.items() if name.endswith("alone"))
     assert alone + 0.05 <= reached["federation"] <= reached["all in one place"]
     assert reached["federation"] <= reached["sealed federation"]
+    best_alone = max(value for name, value in reached.items() if " alone" in name)  # also with the sealed model
+    assert best_alone + 0.05 <= reached["sealed federation"]

@@ -1,4 +1,4 @@
-"""Nothing lost, nothing twice, for any graph, any number of holders and any proportions."""
+"""Nothing lost, for any graph, any number of holders and any proportions; nothing twice, but for edges by direction."""
 
 from itertools import pairwise
 
@@ -49,10 +49,25 @@ def test_nothing_lost_nothing_twice(data, graph, holders, edge_split, seed):
     )
     columns = torch.cat([part.x for part in parts], dim=1)
     assert sorted(map(tuple, columns.t().tolist())) == sorted(map(tuple, x.t().tolist()))
-    assert entries(torch.cat([part.edge_index for part in parts], dim=1)) == entries(edge_index)
+    owned = [{frozenset(edge) for edge in entries(part.edge_index)} for part in parts]
+    assert set().union(*owned) == {frozenset(edge) for edge in entries(edge_index)}
     if edge_split == "undirected":
-        owned = [{frozenset(edge) for edge in entries(part.edge_index)} for part in parts]
+        assert entries(torch.cat([part.edge_index for part in parts], dim=1)) == entries(edge_index)
         assert sum(map(len, owned)) == len(set().union(*owned))
+    for part, mine in zip(parts, owned, strict=True):  # all entries of an edge, or none
+        assert entries(part.edge_index) == [entry for entry in entries(edge_index) if frozenset(entry) in mine]
+
+
+def test_by_direction_each_of_two_holders_knows_three_quarters_of_the_edges():
+    """Of each edge's two entries both go to the other holder with probability 1/4; so half are known to both."""
+    edges = 10_000
+    ends = torch.stack([torch.arange(edges), torch.arange(edges) + edges])
+    both = torch.cat([ends, ends.flip(0)], dim=1)
+    parts = partition(torch.ones(2 * edges, 2), both, holders=2, seed=0, edge_split="directed")
+    known = [{frozenset(edge) for edge in entries(part.edge_index)} for part in parts]
+    # A share of 10,000 edges deviates by sqrt(.1875 / 10,000) = .0043, of those known to both by .005; five of each.
+    assert [len(mine) / edges for mine in known] == pytest.approx([0.75, 0.75], abs=0.022)
+    assert len(known[0] & known[1]) / edges == pytest.approx(0.5, abs=0.025)
 
 
 @given(graphs(), st.integers(0, 9))

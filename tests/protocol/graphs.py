@@ -100,7 +100,8 @@ class Run:
     def _prepare(self, name, k, share):
         width = share.shape[1]
         self.channels[name].enter("offline", offline_messages(self.shape, KINDS, width))
-        self.prepared[name].append(self.graphs[name].prepare(self.graphs[name]._channel, k, width))
+        self.graphs[name].begin(self.channels[name], k, width)
+        self.prepared[name].append(self.graphs[name].complete(self.channels[name], k))
 
     def _use(self, name, k, share, self_loops):
         self.channels[name].enter("online", online_messages(self.shape, KINDS, share.shape[1]))
@@ -113,7 +114,8 @@ class Run:
         self.dealer.exchange()
         for k, width in enumerate(widths):
             channel.enter("offline", offline_messages(self.shape, KINDS, width))
-            self.dealer.deal(self.dealer._channel, k, width)
+            self.dealer.begin(channel, k, width)
+            self.dealer.complete(channel, k)
         channel.finish()
 
     def sent(self, kind, hop=None):

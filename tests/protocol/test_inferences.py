@@ -6,8 +6,8 @@ import torch
 from tests.conftest import random_graph
 from vfgnn.audit.columns_from_h0 import binary_columns, columns_found
 from vfgnn.audit.labels_from_gradient import clusters, clusters_found, in_majority
+from vfgnn.audit.simulated_run import train_and_record
 from vfgnn.audit.statistics import LEAKS
-from vfgnn.audit.views import train_and_record
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.lab.federation import split_labels
@@ -16,7 +16,7 @@ from vfgnn.settings import make_settings
 
 def viewed(holdings, labels, **changes):
     values = {"dim": 16, "epochs": 2, "accept_h0_leak": True, "joint_layer": "insecure_clear", **changes}
-    return train_and_record(holdings, labels, make_settings(values, where="test"), seed=1)[1]
+    return train_and_record(holdings, labels, make_settings(values, where="test"), seed=1).views
 
 
 @pytest.mark.parametrize("party", ["server", "B"])

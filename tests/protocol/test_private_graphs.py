@@ -100,6 +100,15 @@ def test_words_of_a_hop_do_not_depend_on_the_edges():
     assert total_bytes(setup_messages(shape, KINDS)) == 4 * tables + 4 * 2 * 32
 
 
+def test_a_product_takes_as_many_steps_as_declared():
+    """Whoever waits for it sees the time; so a holder with fewer entries than it declared multiplies with zeros too."""
+    few, many = (Run(12, [edges, star(12)], (30, 30)).graphs["h0"]._matrix for edges in (star(4), star(12)))
+    pointers, columns, _ = few._arrays
+    assert len(columns) == pointers[-1] == 30 == len(many._arrays[1])
+    u = words(12, 2)
+    assert torch.equal(few.times(u), adjacency(star(4), 12) @ u)
+
+
 def test_fresh_pads_for_each_hop_and_the_same_factors():
     nodes, u = 12, words(12, 2)
     edges = [star(nodes), undirected([(1, 2), (4, 5)]), None]
@@ -128,10 +137,12 @@ def test_a_hop_number_is_prepared_once_and_used_once():
     run = Run(6, [star(6), star(6)], (10, 10))
     run.go([words(6, 2)])
     graphs = run.graphs["h0"]
-    with pytest.raises(CorrelationReused):
-        graphs.prepare(graphs._channel, 0, 2)
-    with pytest.raises(CorrelationReused):
-        run.dealer.deal(run.dealer._channel, 0, 2)
+    for party in (graphs, run.dealer):
+        with pytest.raises(CorrelationReused):
+            party.begin(party._channel, 0, 2)
+        for number in (0, 1):  # one that was completed, and one that never began
+            with pytest.raises(CorrelationReused):
+                party.complete(party._channel, number)
     with pytest.raises(CorrelationReused):
         graphs.times(words(6, 2), run.prepared["h0"][0], self_loops=True)
 

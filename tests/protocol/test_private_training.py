@@ -187,7 +187,7 @@ def test_a_budget_that_earlier_runs_spent_is_refused():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"privacy": {"row_epsilon": 0.0}}, "greater than 0"),
+        ({"privacy": {"row_epsilon": 0.0}}, "expected: more than 0"),
         ({"privacy": {"row_epsilon": 1.0, "delta": 1.0}}, "less than 1"),
         ({"privacy": {"publish_noised_edges": True}}, "needs edge_epsilon"),
         ({"privacy": {"shrink": "james_stein"}}, "need row_epsilon"),
@@ -197,7 +197,7 @@ def test_a_budget_that_earlier_runs_spent_is_refused():
         ({"privacy": {"label_correction": True}}, "needs label_epsilon"),
         ({"privacy": {"row_epsilon": 1.0, "shrink": "james_stein"}, "dim": 2}, "dim >= 3"),
         ({"privacy": {"row_epsilon": 1.0}, "combine": "confidence"}, "degrees"),
-        ({"privacy": {"row_epsilom": 1.0}}, "one of adjacency"),
+        ({"privacy": {"row_epsilom": 1.0}}, "did you mean .row_epsilon"),
     ],
 )
 def test_settings_that_would_not_protect_are_refused(changes, message):

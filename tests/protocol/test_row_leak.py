@@ -8,8 +8,8 @@ import torch
 from tests.conftest import random_graph
 from vfgnn.agreement import HolderShape, make_agreement
 from vfgnn.audit.rows_from_hidden import degrees_found, edges_found, rows_found
+from vfgnn.audit.simulated_run import train_and_record
 from vfgnn.audit.statistics import LEAKS
-from vfgnn.audit.views import train_and_record
 from vfgnn.data.holdings import Holding
 from vfgnn.data.partition import partition
 from vfgnn.errors import PolicyRefused
@@ -88,7 +88,7 @@ def chosen(**changes):
 def attacked(settings, holders=2, **how):
     """The share of B's rows that the label holder rebuilds, its view, and what B has."""
     holdings, labels = parts(holders, **how)
-    _, views = train_and_record(holdings, labels, settings, seed=1)
+    views = train_and_record(holdings, labels, settings, seed=1).views
     rows = views["B"].sent(LOCAL_EMBEDDINGS, "server")[-1]
     return rows_found(views["A"], "B", rows).measured, views["A"], holdings[1]
 

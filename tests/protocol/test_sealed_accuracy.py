@@ -67,9 +67,9 @@ def model_of(held, labels, *, kernel, hops, ridges=RIDGES):
     )
 
 
-def joined(trained, of):
+def joined(holders, of):
     """What the holders' shares add up to."""
-    return reconstruct([of(holder._work.krylov) for holder in trained.federation.holders]).double().numpy()
+    return reconstruct([of(holder._work.krylov) for holder in holders]).double().numpy()
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -77,9 +77,15 @@ def test_scores_are_those_of_the_float_model_within_the_bound(name):
     make, changed = CASES[name]
     held, labels = make()
     trained = train(held, labels, opens="scores", order="labels", **changed)
-    model, leader, steps = model_of(held, labels, **changed), trained.leader, 4
-    p = [joined(trained, lambda one, s=s: one._vectors[s]) * LONG for s in range(steps)]
-    q = [joined(trained, lambda one, s=s: one._kept[s].values) * LONG for s in range(steps)]
+    told = next(words for words in trained.told if words.dim() == 1)
+    assert_within_the_bound(held, labels, trained.federation.holders, told, **changed)
+
+
+def assert_within_the_bound(held, labels, holders, told, **changed):
+    """`holders`: after their training, the label holder first; `told`: classes of validation rows."""
+    model, leader, steps = model_of(held, labels, **changed), holders[0], 4
+    p = [joined(holders, lambda one, s=s: one._vectors[s]) * LONG for s in range(steps)]
+    q = [joined(holders, lambda one, s=s: one._kept[s].values) * LONG for s in range(steps)]
     images = [model.image(Near.exact(vector)) for vector in p]
     for image, found in zip(images, q, strict=True):
         assert image.holds(found)
@@ -89,7 +95,7 @@ def test_scores_are_those_of_the_float_model_within_the_bound(name):
         ahead = step - p[0] if s == 1 else step - 2 * p[s - 1] - p[s - 2]
         assert (np.abs(p[s] - ahead) <= recurrence_limit(factor)).all()
     fit = float_fit(held, labels, **changed)
-    scores, ridge = leader.result.logits.numpy(), chosen_ridge(trained)
+    scores, ridge = leader.result.logits.numpy(), chosen_ridge(leader, told)
     unit = np.eye(len(model.rows))
     linear = model.image(Near.exact(unit)).value
     first = inner_products(Near.exact(p[0]), images[0][model.rows])
@@ -133,10 +139,9 @@ def limits(images, q, p, factor, first):
     )
 
 
-def chosen_ridge(trained):
+def chosen_ridge(leader, told):
     """From the classes of validation rows, as the label holder chooses."""
-    leader = trained.leader
-    path, told = leader._path, next(words for words in trained.told if words.dim() == 1)
+    path = leader._path
     by_ridge = told.reshape(len(path), -1)
     chosen = leader.choose(by_ridge)
     return next(r for r in range(len(path)) if torch.equal(path[r], chosen))

@@ -128,7 +128,7 @@ def test_in_the_protocol_they_are_masked(trained):
 def test_nobody_else_receives_a_scalar(trained):
     _, _, made, messages = trained
     leader = made.agreement.label_holder
-    others = (program.OPENED, program.CORRECTION, program.ROW_COUNTS, DONE, END)
+    others = (program.OPENED, program.CORRECTION, program.KEPT, program.ROW_COUNTS, DONE, END)
     for message, _ in messages:
         if message.receiver != leader and message.kind not in others:
             assert torch.Size(message.shape).numel() > 1, (message.kind, message.shape)

@@ -98,11 +98,22 @@ def test_training_rows_of_one_class():
     assert "single class" in str(error)
 
 
-def test_a_class_that_nobody_has_is_never_predicted():
+def test_a_class_that_nobody_has():
     held, labels = small(2, nodes=60)
-    four = Labels(labels.y, labels.train, labels.val, labels.test, 5)
-    scores = train(held, four, opens="scores", **SETTINGS).leader.result.logits
-    assert float(scores[:, 3].abs().max()) < 1e-4  # its labels are 0; each step is off by units of 2^-18
+    error = refused(held, Labels(labels.y, labels.train, labels.val, labels.test, 5))
+    assert isinstance(error, DataError)
+    assert "a class that no row has" in str(error)
+    assert "no row of class 3, 4" in str(error)
+    assert not any(character.isdigit() for character in error.what)  # peers hear this part only
+
+
+def test_a_class_without_a_training_row_is_never_predicted():
+    held, labels = small(2, nodes=60)
+    y = labels.y.clone()
+    y[labels.test[:2]] = torch.tensor([3, 4])  # nobody trains on them
+    five = Labels(y, labels.train, labels.val, labels.test, 5)
+    scores = train(held, five, opens="scores", **SETTINGS).leader.result.logits
+    assert float(scores[:, 3:].abs().max()) < 1e-4  # its labels are 0; each step is off by units of 2^-18
     assert not bool((scores.argmax(dim=1) >= 3).any())
 
 

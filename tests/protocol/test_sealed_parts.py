@@ -208,5 +208,6 @@ def test_rows_without_one_class_are_refused():
         own = rows if channel.party == "h1" else torch.zeros_like(rows)
         return opening.open(channel, own, zero[channel.party], counter=0)
 
-    with pytest.raises(ProtocolError, match="1 of 2 rows"):
+    with pytest.raises(ProtocolError, match="1 of 2 rows") as refused:
         over_the_network(2, work, [], more=opening.messages(2, 3))
+    assert "2" not in refused.value.what  # peers hear this part only

@@ -3,7 +3,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from vfgnn.audit.edges import cosines, drawn_pairs
-from vfgnn.audit.statistics import HARMLESS, LEAKS, UNKNOWN, auc, compare_rankings, compare_shares, decide, share
+from vfgnn.audit.statistics import HARMLESS, LEAKS, UNKNOWN, auc, compare_rankings, compare_shares, decide, roc, share
 from vfgnn.data.holdings import Holding
 
 
@@ -63,3 +63,11 @@ def test_pairs_are_all_edges_once_and_as_many_others():
     assert int((~truth).sum()) == 3
     assert not {(0, 1), (1, 2), (3, 4)} & set(map(tuple, pairs[:, ~truth].t().tolist()))
     assert cosines(torch.eye(50), pairs).abs().max() == 0
+
+
+def test_roc_counts_cases_above_a_threshold():
+    scores, truth = torch.tensor([4.0, 3, 2, 1, 0]), torch.tensor([True, False, True, False, False])
+    assert roc(scores, truth) == ((0.0, 0.5), (1 / 3, 1.0), (2 / 3, 1.0), (1.0, 1.0))
+    tied = roc(torch.zeros(5), truth)
+    assert tied[0] == (0.0, 0.0)
+    assert tied[-1] == (1.0, 1.0)

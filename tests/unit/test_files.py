@@ -7,8 +7,9 @@ import pytest
 from tests.network import rewrite, small
 from vfgnn.data import prepared
 from vfgnn.data.holdings import Holding
+from vfgnn.differences import differences
 from vfgnn.errors import ConfigError, DataError
-from vfgnn.files import differences, load_federation, load_party, to_toml
+from vfgnn.files import load_federation, load_party, to_toml
 
 
 @pytest.fixture

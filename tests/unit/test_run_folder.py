@@ -9,7 +9,6 @@ import pytest
 from tests.network import small
 from vfgnn import logs
 from vfgnn.errors import PeerFailed
-from vfgnn.party import session
 from vfgnn.party.folder import RunFolder, log_of, read_about, write_json
 from vfgnn.party.session import NetworkSession
 from vfgnn.party.train import OwnRun
@@ -95,14 +94,14 @@ def test_a_final_state_counts_for_nothing_where_a_peer_told_of_its_failure(path,
         folder.note("peer_failed", True)
     folder.end(Traffic(), revealed={}, outcome=None, error="x")
     again = RunFolder(path, "dealer")
-    parts = {"file": None, "party": None, "data": None, "folder": again, "log": None, "ledger": None, "accounts": None}
-    run = OwnRun(**parts, end=5, kept=SimpleNamespace(steps=[5]))
+    parts = {"file": None, "party": None, "data": None, "folder": again, "log": None, "view": None, "ledger": None}
+    run = OwnRun(**parts, accounts=None, end=5, kept=SimpleNamespace(steps=[5]))
     assert run._ended is ended
 
 
 def test_who_waits_says_for_whom_within_seconds(monkeypatch):
     told = []
-    monkeypatch.setattr(session, "TOLD_S", 0.02)
+    monkeypatch.setattr(logs, "TOLD_S", 0.02)
     monkeypatch.setattr(logs, "event", lambda what, **fields: told.append((what, fields)))
     waiting = NetworkSession.__new__(NetworkSession)
     waiting._leader, waiting.network = "A", SimpleNamespace(away={"dealer": "nobody answers"})

@@ -1,64 +1,134 @@
-"""A holder finds another holder's 0/1 columns in one reveal of h0, without knowing a single row of it.
+"""A holder finds another holder's 0/1 columns in the reveals of h0, without knowing a single row of it.
 
-h0 = X_A W_A + X_B W_B. Where d >= p_B, the columns of h0 and of X_A span every column of X_B. A random vector of that
-span has no zeros; a 0/1 column that is mostly 0 has many. Sparse vectors of a subspace are found by alternating
-directions, started at its rows (Qu, Sun & Wright 2014). Where one is nearly 0 fixes the vector exactly. A false 0/1
-vector would have to lie in a subspace of few dimensions among all nodes, so what is found proves itself.
+h0 = X_A W_A + X_B W_B. With as many revealed dimensions as B has columns, h0 and X_A span every column of X_B: that is
+what the leak meter counts. A random vector of that span has no zeros; a 0/1 column that is mostly 0 has many. Sparse
+vectors of a subspace are found by alternating directions, started at its rows (Qu, Sun & Wright 2014). What is found is
+rounded to 0 and 1 and has to lie in the span; in a small span, where it is nearly 0 fixes it exactly. A false 0/1 vector
+would have to lie in a subspace of few dimensions among all nodes, so what is found proves itself.
 """
 
 import torch
 from torch import Generator, Tensor
 
-from vfgnn.audit.attack import Attack, AttackFinding
+from vfgnn.audit.attack import Attack, AttackFinding, Target
+from vfgnn.audit.h0 import revealed
+from vfgnn.audit.others import of_each
 from vfgnn.audit.statistics import compare_shares
-from vfgnn.audit.views import View
-from vfgnn.split.joint_layer import H0
-from vfgnn.split.program import H0_SHARE
+from vfgnn.audit.views import NotInView, Truth, View
+from vfgnn.data.holdings import Holding
 
-STARTS = 400
-ROUNDS = 100
+STARTS, ROUNDS = 400, 100
+SMALL = 200  # dimensions; a larger span is searched in fewer rounds, by rounding alone
+LARGE_ROUNDS = 15
+WORK = 4e10  # multiplications in the search of a large span: bounds the starts
 EXACT = 1e-6  # relative: shares of h0 have 50 fraction bits, so what is in the span is so to about 1e-12
+DEPENDENT = 1e-9  # of the largest: shorter directions are rounding
+INSIDE = 1e-4  # of a column's length: after several hundred directions
 
+SPAN = Attack(
+    name="column space from h0",
+    who="holder with edges",
+    needs="nothing",
+    target=Target.FEATURES,
+    gets="the space of another holder's columns, which the leak meter is about",
+    metric="share of the columns that lie in the span of h0 and the own columns",
+    baseline="columns that lie in the span of the own ones",
+    helps="initial_embedding = individual, few joint_layer_epochs; protocol = sealed",
+    literature="linear algebra (docs/protocol.md, section 5)",
+)
 COLUMNS = Attack(
     name="columns from h0",
     who="holder with edges",
     needs="nothing",
-    target="the 0/1 columns of another holder",
+    target=Target.FEATURES,
+    gets="the 0/1 columns of another holder",
     metric="share of the columns that are found, each exact in all nodes",
     baseline="own columns that are equal to one of them",
+    helps="initial_embedding = individual, or fewer revealed dimensions than any holder has columns",
     literature="Qu, Sun & Wright 2014; the same as a lattice problem: Nguyen & Stern 1999",
 )
 
 
-def first_h0(view: View) -> Tensor:
-    """H_0 as two holders see it: the sum of their shares, decoded."""
-    other = next(name for name in view.agreement.holder_names if name != view.party)
-    return H0.decode(view.received(H0_SHARE, other)[0] + view.sent(H0_SHARE, other)[0])
+def columns_from_h0(view: View, truth: Truth, rng: Generator) -> list[AttackFinding]:
+    """By all reveals that were kept: which columns lie in their span, and which 0/1 columns can be found there."""
+    own, h0 = view.own_holding.x.double(), torch.cat(revealed(view), dim=1)
+    alone = _span(own)
+    basis = _with(alone, h0)
+    if basis.shape[1] >= len(own):
+        raise NotInView("fewer revealed dimensions and own columns than nodes: everything lies in their span")
+    hidden = view.agreement.columns - own.shape[1]
+    none = torch.zeros(0, len(own), dtype=torch.int64)
+    found = _binary_in(basis, rng) if h0.shape[1] >= hidden else none  # with fewer no column is in the span
+
+    def measure(about: str, holding: Holding) -> list[AttackFinding]:
+        if not holding.x.shape[1]:
+            raise NotInView(f"columns of {about}")
+        x, whole = holding.x.double(), holding.x.long().t()
+        inside = compare_shares(_inside(basis, x), {"own span": _inside(alone, x)})
+        findings = [AttackFinding(SPAN, view.party, about, inside)]
+        if bool((x * (x - 1) == 0).all()):
+            hits, trivial = _among(whole, found), _among(whole, own.long().t())
+            findings.append(AttackFinding(COLUMNS, view.party, about, compare_shares(hits, {"own columns": trivial})))
+        return findings
+
+    return of_each(view, truth, measure)
 
 
 def binary_columns(h0: Tensor, own: Tensor, rng: Generator) -> Tensor:
     """The 0/1 vectors [nodes, found] that were found in the span of h0 and the own columns, less the own ones."""
-    span = torch.cat([h0, own.double()], dim=1)
-    directions, lengths, _ = torch.linalg.svd(span, full_matrices=False)
-    basis = directions[:, lengths > EXACT * lengths[0]]  # [nodes, m]
-    found = [one for start in _sparse_directions(basis, rng).t() if (one := _exact(basis, start)) is not None]
-    if not found:
-        return torch.zeros(len(h0), 0, dtype=torch.int64)
-    columns: Tensor = torch.unique(torch.stack(found), dim=0)
+    columns = _binary_in(_with(_span(own), h0), rng)
     return columns[~_among(columns, own.long().t())].t()
+
+
+def _span(columns: Tensor) -> Tensor:
+    """An orthonormal basis [nodes, dimensions]; a column counts whatever its length."""
+    lengths = torch.linalg.vector_norm(columns, dim=0)
+    unit = columns[:, lengths > 0].double() / lengths[lengths > 0]
+    directions, sizes, _ = torch.linalg.svd(unit, full_matrices=False)
+    basis: Tensor = directions[:, sizes > DEPENDENT * sizes[:1]]
+    return basis
+
+
+def _with(basis: Tensor, columns: Tensor) -> Tensor:
+    """A basis of these columns, too."""
+    for _ in range(2):  # once more for what rounding has left
+        columns = columns - basis @ (basis.t() @ columns)
+    return torch.cat([basis, _span(columns)], dim=1)
+
+
+def _inside(basis: Tensor, columns: Tensor) -> Tensor:
+    """Which columns [nodes, p] lie in the span; a column of zeros does not count."""
+    left = columns - basis @ (basis.t() @ columns)
+    lengths = torch.linalg.vector_norm(columns, dim=0)
+    return (torch.linalg.vector_norm(left, dim=0) <= INSIDE * lengths) & (lengths > 0)
 
 
 def _among(rows: Tensor, others: Tensor) -> Tensor:
     """Which of the rows are equal to one of the others."""
-    found: Tensor = (rows[:, None] == others[None]).all(dim=2).any(dim=1)
-    return found
+    numbers: Tensor = torch.unique(torch.cat([rows, others]), dim=0, return_inverse=True)[1]
+    return torch.isin(numbers[: len(rows)], numbers[len(rows) :])
 
 
-def _sparse_directions(basis: Tensor, rng: Generator) -> Tensor:
+def _binary_in(basis: Tensor, rng: Generator) -> Tensor:
+    """The 0/1 vectors [found, nodes] that were found in a span."""
+    nodes, dimensions = basis.shape
+    if dimensions <= SMALL:
+        starts = _sparse_directions(basis, STARTS, ROUNDS, rng)
+        found = [one for start in starts.t() if (one := _exact(basis, start)) is not None]
+        return torch.unique(torch.stack(found), dim=0) if found else torch.zeros(0, nodes, dtype=torch.int64)
+    starts = max(1, min(STARTS, int(WORK / (2 * nodes * dimensions * LARGE_ROUNDS))))
+    vectors = basis @ _sparse_directions(basis, starts, LARGE_ROUNDS, rng)
+    largest = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True))
+    rounded = (vectors / largest > 0.5).double()
+    columns: Tensor = torch.unique(rounded[:, _inside(basis, rounded)].t().long(), dim=0)
+    return columns
+
+
+def _sparse_directions(basis: Tensor, starts: int, rounds: int, rng: Generator) -> Tensor:
     """Coordinates [m, starts] of vectors of the span that are nearly sparse."""
     nodes = len(basis)
-    chosen = basis[torch.randperm(nodes, generator=rng)[:STARTS]].t()
-    for _ in range(ROUNDS):
+    chosen = basis[torch.randperm(nodes, generator=rng)[:starts]].t()
+    for _ in range(rounds):
         chosen = chosen / torch.linalg.vector_norm(chosen, dim=0).clamp_min(EXACT)
         vectors = basis @ chosen
         chosen = basis.t() @ (vectors.sign() * (vectors.abs() - nodes**-0.5).clamp_min(0))
@@ -85,10 +155,8 @@ def _fixed_by(basis: Tensor, near: Tensor) -> Tensor | None:
 
 
 def columns_found(view: View, about: str, x: Tensor, rng: Generator) -> AttackFinding:
-    """Held against the columns [nodes, p] of `about`."""
-    if view.holding is None:
-        raise TypeError("the attack needs a holder's view")
-    own = view.holding.x
-    columns, truth = binary_columns(first_h0(view), own, rng), x.long().t()
+    """By the first reveal, held against the columns [nodes, p] of `about`."""
+    own = view.own_holding.x
+    columns, truth = binary_columns(revealed(view)[0], own, rng), x.long().t()
     hits, trivial = (_among(truth, some.long().t()) for some in (columns, own))
     return AttackFinding(COLUMNS, view.party, about, compare_shares(hits, {"own columns": trivial}))

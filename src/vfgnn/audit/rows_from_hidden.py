@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from vfgnn.agreement import SERVER
-from vfgnn.audit.attack import Attack, AttackFinding
-from vfgnn.audit.edges import cosines, drawn_pairs
+from vfgnn.audit.attack import Attack, AttackFinding, Target
+from vfgnn.audit.edges import cosines, drawn_pairs, same_label
+from vfgnn.audit.others import of_each
+from vfgnn.audit.published_rows import sent_rows
 from vfgnn.audit.statistics import compare_rankings, compare_shares
-from vfgnn.audit.views import View
+from vfgnn.audit.views import Truth, View
 from vfgnn.data.holdings import Holding
 from vfgnn.settings import Settings
 from vfgnn.split.program import HIDDEN_EVALUATED, LOCAL_EMBEDDINGS
@@ -32,29 +34,49 @@ ROWS = Attack(
     name="rows from z_L",
     who="label holder",
     needs="nothing",
-    target="the published row of each node",
+    target=Target.ROWS,
+    gets="the published row of each node",
     metric=f"share of nodes with an error of at most {CLOSE:g} of the row's length",
     baseline="its own row of the same node",
+    helps="a hidden layer, row_epsilon",
     literature=LITERATURE,
 )
 DEGREES = Attack(
     name="degrees from z_L",
     who="label holder",
     needs="nothing",
-    target="the degree of each node, up to confidence_degree",
+    target=Target.DEGREES,
+    gets="the degree of each node, up to confidence_degree",
     metric="share of nodes",
     baseline="its own degree of the node, or its own most frequent one",
+    helps="combine = mean, concat or regression",
     literature=LITERATURE,
 )
 EDGES = Attack(
     name="edges from z_L",
     who="label holder",
     needs="nothing",
-    target="the edges",
+    target=Target.EDGES,
+    gets="the edges of another holder",
     metric="AUC",
     baseline="pairs of one label, similar own features, similar own rows",
+    helps="edge_epsilon, row_epsilon",
     literature="cosine of posteriors: He et al. 2021",
 )
+
+
+def from_hidden(view: View, truth: Truth, rng: torch.Generator) -> list[AttackFinding]:
+    """Rows, degrees where their lengths tell them, and edges of each other publisher."""
+    agreement = view.agreement
+
+    def measure(about: str, holding: Holding) -> list[AttackFinding]:
+        found = [rows_found(view, about, sent_rows(truth, about)), edges_found(view, about, holding, rng)]
+        if agreement.settings.tells_degrees and about in agreement.exposed_publishers:
+            degree = torch.bincount(holding.edge_index[1], minlength=holding.nodes)[: agreement.nodes]
+            found.append(degrees_found(view, about, degree))
+        return found
+
+    return of_each(view, truth, measure)
 
 
 def rebuilt_rows(view: View) -> dict[str, Tensor]:
@@ -145,20 +167,15 @@ def degrees_found(view: View, about: str, degree: Tensor) -> AttackFinding:
 
 
 def _degrees(view: View) -> Tensor:
-    if view.holding is None:
-        raise TypeError("the attack needs a holder's view")
-    return torch.bincount(view.holding.edge_index[1], minlength=view.agreement.nodes)
+    return torch.bincount(view.own_holding.edge_index[1], minlength=view.agreement.nodes)
 
 
 def edges_found(view: View, about: str, holding: Holding, rng: torch.Generator) -> AttackFinding:
     """Held against the edges of `about`. All labels count for the baseline, also those of no training row."""
-    if view.holding is None or view.labels is None:
-        raise TypeError("the attack needs the label holder's view")
     pairs, truth = drawn_pairs(holding, rng)
-    y = view.labels.y
     baselines = {
-        "same label": ((y[pairs[0]] == y[pairs[1]]) & (y[pairs[0]] >= 0)).double(),
-        "own features": cosines(view.holding.x, pairs),
+        "same label": same_label(view.own_labels.y, pairs),
+        "own features": cosines(view.own_holding.x, pairs),
         "own rows": cosines(_own_rows(view, rebuilt_rows(view)[about]), pairs),
     }
     scores = cosines(rebuilt_rows(view)[about], pairs)

@@ -17,6 +17,8 @@ from torch import Generator, Tensor
 MARGIN = 0.02  # an attack that is better than its baseline by no more than this is called harmless
 RESAMPLED = 1000
 RATES = (0.01, 0.001, 0.0)  # of false positives
+DRAWN_RATES = 40  # points of a ROC
+MEMORY = 2**22  # cases that are resampled at once
 OUTSIDE = (1 - 0.95) / 2  # on each side of an interval
 
 LEAKS = "leaks"
@@ -26,7 +28,7 @@ UNKNOWN = "not measurable here"
 
 @dataclass(frozen=True)
 class Measured:
-    """One figure with its interval; the last two are of rankings."""
+    """One figure with its interval; the last three are of rankings."""
 
     value: float
     low: float
@@ -34,6 +36,7 @@ class Measured:
     n: int
     tpr: dict[str, float | None] | None = None  # by the rate of false positives; None: too few negatives for it
     advantage: float | None = None  # true minus false positive rate
+    roc: tuple[tuple[float, float], ...] | None = None  # false and true positive rate, for an axis in decades
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ class Comparison:
     baselines: dict[str, Measured]
     difference: tuple[float, float]  # interval of attack minus best baseline
     verdict: str
+
+    @property
+    def best(self) -> tuple[str, Measured]:
+        """The baseline that is hardest to beat, and its name."""
+        return max(self.baselines.items(), key=lambda one: one[1].value)
 
     def to_json(self) -> dict[str, object]:
         """All figures."""
@@ -91,8 +99,8 @@ def share(right: Tensor) -> Measured:
 
 def auc(scores: Tensor, truth: Tensor) -> float:
     """The probability that a true case stands above a false one; a tie counts half."""
-    ones = torch.ones(len(truth), dtype=torch.float64)
-    return _weighted_auc(_groups(scores), truth, ones)
+    true, false = torch.ones(1, int(truth.sum())), torch.ones(1, int((~truth).sum()))
+    return float(_weighted_aucs(_groups(scores), truth, true.double(), false.double()))
 
 
 def _groups(scores: Tensor) -> Tensor:
@@ -101,23 +109,34 @@ def _groups(scores: Tensor) -> Tensor:
     return places
 
 
-def _weighted_auc(groups: Tensor, truth: Tensor, weight: Tensor) -> float:
+def _weighted_aucs(groups: Tensor, truth: Tensor, true: Tensor, false: Tensor) -> Tensor:
+    """For each row of weights of the true cases and of the false ones [rows, cases]."""
     size = int(groups.max()) + 1
-    true = torch.bincount(groups[truth], weight[truth], minlength=size)
-    false = torch.bincount(groups[~truth], weight[~truth], minlength=size)
-    below = false.cumsum(0) - false / 2
-    return float((true @ below) / (true.sum() * false.sum()))
+    above, below = (
+        torch.zeros(len(weight), size, dtype=weight.dtype).index_add_(1, groups[part], weight)
+        for weight, part in ((true, truth), (false, ~truth))
+    )
+    below = below.cumsum(1) - below / 2
+    areas: Tensor = (above * below).sum(1) / (true.sum(1) * false.sum(1))
+    return areas
 
 
 def _resampled_aucs(scores: list[Tensor], truth: Tensor, rng: Generator) -> Tensor:
     """Bootstrap (Efron 1979): true and false cases drawn with replacement, as many as there are of each."""
-    groups, parts = [_groups(one) for one in scores], [truth.nonzero()[:, 0], (~truth).nonzero()[:, 0]]
-    found = torch.empty(RESAMPLED, len(scores), dtype=torch.float64)
-    for one in found:
-        drawn = torch.cat([part[torch.randint(len(part), (len(part),), generator=rng)] for part in parts])
-        weight = torch.bincount(drawn, minlength=len(truth)).double()
-        one.copy_(torch.tensor([_weighted_auc(group, truth, weight) for group in groups]))
-    return found
+    groups, sizes = [_groups(one) for one in scores], (int(truth.sum()), int((~truth).sum()))
+    at_once, found = max(1, MEMORY // len(truth)), list[Tensor]()
+    for begin in range(0, RESAMPLED, at_once):
+        rows = min(at_once, RESAMPLED - begin)
+        true, false = (_drawn(rows, size, rng) for size in sizes)
+        found.append(torch.stack([_weighted_aucs(one, truth, true, false) for one in groups], dim=1))
+    return torch.cat(found)
+
+
+def _drawn(rows: int, size: int, rng: Generator) -> Tensor:
+    """How often each of so many cases was drawn [rows, size], as many draws as there are cases."""
+    drawn = torch.randint(size, (rows, size), generator=rng)
+    weights = torch.zeros(rows, size, dtype=torch.float64)
+    return weights.scatter_add_(1, drawn, torch.ones_like(weights))
 
 
 def _interval(resampled: Tensor) -> tuple[float, float]:
@@ -136,7 +155,23 @@ def _ranking(scores: Tensor, truth: Tensor, half: Tensor, resampled: Tensor) -> 
         rates[f"{rate:g}"] = float((true > false[allowed]).double().mean()) if enough else None
     best = _best_threshold(scores[half], truth[half])
     advantage = float((true > best).double().mean() - (other > best).double().mean())
-    return Measured(auc(scores, truth), *_interval(resampled), n, rates, advantage)
+    return Measured(auc(scores, truth), *_interval(resampled), n, rates, advantage, roc(scores, truth))
+
+
+def roc(scores: Tensor, truth: Tensor) -> tuple[tuple[float, float], ...]:
+    """False and true positive rate at thresholds whose false positives grow by equal factors, from none to all.
+
+    Of ties the worst for the attack: a threshold lets all cases of one score through, or none.
+    """
+    size, groups = int(truth.numel()), _groups(scores)
+    true, false = (torch.bincount(groups[part], minlength=int(groups.max()) + 1) for part in (truth, ~truth))
+    found, missed = (part.flip(0).cumsum(0).double() for part in (true, false))
+    negatives = float(missed[-1])
+    allowed = torch.logspace(0, torch.log10(torch.tensor(max(negatives, 1.0))).item(), DRAWN_RATES).double()
+    allowed = torch.tensor(sorted({0.0, *allowed.round().tolist()}), dtype=torch.float64)
+    last = torch.searchsorted(missed, allowed, right=True) - 1  # of the groups that may be let through
+    rates = torch.where(last < 0, 0.0, found[last.clamp_min(0)] / max(size - negatives, 1.0))
+    return tuple(zip((allowed / max(negatives, 1.0)).tolist(), rates.tolist(), strict=True))
 
 
 def _best_threshold(scores: Tensor, truth: Tensor) -> float:

@@ -1,73 +1,108 @@
-"""A party's view of a run: the agreement, its own data, and the messages that it sent and received.
+"""What an attack works with: a party's view of a run, and the truth that its guesses are held against.
 
-An attack is given a view and nothing else. In a simulation one process has all views; `Recorder` keeps them in memory.
+A view is the agreement, the party's own data, the messages that it sent and received, and what was opened to it. An
+attack guesses from a view and from nothing else. `simulated_run.py` makes views in memory; `recorded_views.py` reads
+what a party of a real federation recorded.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from torch import Tensor
 
 from vfgnn.agreement import Agreement
 from vfgnn.data.holdings import Holding, Labels
-from vfgnn.lab.simulate import build
-from vfgnn.messages import Declared, Kind
-from vfgnn.settings import Settings
-from vfgnn.transport.memory import InMemoryNetwork
-
-FIRST = 3  # messages of each kind and link that are kept, and the last one: all of them would be GBs
+from vfgnn.messages import Kind
 
 Messages = Mapping[tuple[Kind, str, str], Sequence[Tensor]]
-"""By kind, sender and receiver, in their order."""
+"""By kind, sender and receiver, in their order: the first ones and the last (view_file.py says how many)."""
+Some = TypeVar("Some")
+
+
+class NotInView(LookupError):
+    """An attack needs something that this view or this truth does not have, so it cannot be measured here."""
+
+
+@dataclass(frozen=True, repr=False)
+class Opened:
+    """Sealed: what a training opened to the label holder."""
+
+    predictions: Tensor  # [nodes, classes]: scores, or one-hot classes
+    products: tuple[Tensor, ...] = ()  # inner products of the basis, in the order in which they came
 
 
 @dataclass(frozen=True, repr=False)
 class View:
-    """What one party has after a run."""
+    """What one party has after a run.
+
+    In the self-audit of a holder it is what that holder knows of another party's view: the messages that it sent there.
+    """
 
     party: str
     agreement: Agreement
     messages: Messages
     holding: Holding | None = None  # of a holder
     labels: Labels | None = None  # of the label holder
+    opened: Opened | None = None  # of the label holder in a sealed run
 
     def received(self, kind: Kind, sender: str) -> Sequence[Tensor]:
         """What came from `sender`: the first messages, and the last."""
-        return self.messages[kind, sender, self.party]
+        return self._messages(kind, sender, self.party)
 
     def sent(self, kind: Kind, receiver: str) -> Sequence[Tensor]:
         """What this party sent to `receiver`."""
-        return self.messages[kind, self.party, receiver]
+        return self._messages(kind, self.party, receiver)
+
+    def _messages(self, kind: Kind, sender: str, receiver: str) -> Sequence[Tensor]:
+        found = self.messages.get((kind, sender, receiver))
+        if not found:
+            raise NotInView(f"{kind} from {sender} to {receiver}")
+        return found
+
+    @property
+    def own_holding(self) -> Holding:
+        """The party's own features and edges."""
+        return _there(self.holding, f"the data of {self.party}")
+
+    @property
+    def own_labels(self) -> Labels:
+        """The party's own labels."""
+        return _there(self.labels, f"the labels of {self.party}")
+
+    @property
+    def told(self) -> Opened:
+        """What was opened to the party."""
+        return _there(self.opened, f"what was opened to {self.party}")
 
 
-class Recorder(InMemoryNetwork):
-    """The network of a simulation, which keeps what crosses it."""
+@dataclass(frozen=True, repr=False)
+class Truth:
+    """What the auditor knows to be so; no attack guesses from it.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.kept: dict[tuple[Kind, str, str], list[Tensor]] = defaultdict(list)
+    In a test federation it is everybody's data. A holder that audits itself has its own data, and what it sent.
+    """
 
-    def put(self, message: Declared, payload: Tensor) -> None:
-        """As in memory."""
-        link = self.kept[message.kind, message.sender, message.receiver]
-        del link[FIRST:]
-        link.append(payload.detach().clone())
-        super().put(message, payload)
+    holdings: Mapping[str, Holding] = field(default_factory=dict)  # by holder
+    labels: Labels | None = None
+    messages: Messages = field(default_factory=dict)  # that these holders sent
+    pooled: Callable[[Labels], Tensor] | None = None  # sealed: scores [nodes, classes] of the clear model, by labels
+
+    def holding(self, of: str) -> Holding:
+        """A holder's features and edges."""
+        return _there(self.holdings.get(of), f"the data of {of}")
+
+    @property
+    def known_labels(self) -> Labels:
+        """All labels."""
+        return _there(self.labels, "the labels")
+
+    def sent(self, kind: Kind, sender: str, receiver: str) -> Sequence[Tensor]:
+        """What `sender` sent to `receiver`: the first messages, and the last."""
+        return _there(self.messages.get((kind, sender, receiver)), f"{kind} from {sender} to {receiver}")
 
 
-def train_and_record(
-    holdings: Sequence[Holding], labels: Labels, settings: Settings, *, seed: int
-) -> tuple[Agreement, dict[str, View]]:
-    """Train a federation in this process; gives every party's view. The first holder has the labels."""
-    network = Recorder()
-    federation = build(holdings, labels, settings, seed=seed, network=network)
-    federation.train()
-    agreement = federation.agreement
-    held = dict(zip(agreement.holder_names, holdings, strict=True))
-    views = {}
-    for party in federation.parties:
-        own = {link: messages for link, messages in network.kept.items() if party in link[1:]}
-        leads = party == agreement.label_holder
-        views[party] = View(party, agreement, own, held.get(party), labels if leads else None)
-    return agreement, views
+def _there(found: Some | None, what: str) -> Some:
+    if found is None:
+        raise NotInView(what)
+    return found

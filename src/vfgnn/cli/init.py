@@ -2,12 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vfgnn.cli import options
+from vfgnn.cli.tables import TableOptions
 from vfgnn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vfgnn.files import DataFiles
 
 app = typer.Typer(help="Write party.toml and federation.toml, with comments.", no_args_is_help=True)
 
@@ -22,21 +26,12 @@ def _ask(question: str, given: str | None, option: str) -> str:
 
 
 @app.command()
+@options.with_shared(TableOptions)
 def party(
+    shared: TableOptions,
     name: Annotated[str, typer.Argument(help="This party's name; 'server' and 'dealer' are those two.")],
     folder: Annotated[Path, typer.Option(help="Where its key is, and both files go.")] = Path(),
     address: Annotated[str | None, typer.Option(help="host:port that the others dial; 'none' behind a NAT.")] = None,
-    nodes: Annotated[str | None, typer.Option(help="Holders: table of ids and features, CSV or Parquet.")] = None,
-    edges: Annotated[Path | None, typer.Option(help="Holders: table of pairs of ids.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="The label holder: table of ids and classes.")] = None,
-    id_column: Annotated[str | None, typer.Option("--id", help="Column of ids. Default: id.")] = None,
-    source: Annotated[str | None, typer.Option(help="Column of edges. Default: source.")] = None,
-    target: Annotated[str | None, typer.Option(help="Column of edges. Default: target.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of edges. Default: no weights.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of labels. Default: label.")] = None,
-    split: Annotated[str | None, typer.Option(help="Column of labels with train, val, test.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column of labels: oldest train, newest test.")] = None,
-    drop: Annotated[str | None, typer.Option(help="Node columns that are no features, comma-separated.")] = None,
     entry_bound: Annotated[
         int | None, typer.Option(help="Directed entries to declare, two for each edge. Default: counted, rounded up.")
     ] = None,
@@ -47,32 +42,23 @@ def party(
 ) -> None:
     """Write this party's own party.toml, and a card with what the others may know of it.
 
-    Reads the tables to count columns; the card has counts, the address and the certificate, no values. Columns are
-    counted with the default maps; where the federation will have others, say so here: `--set sealed.bins=8`.
+    Reads the tables as `vfgnn data check` does, and writes nothing if there is an error. The card has counts, the
+    address and the certificate, no values. Columns are counted with the default maps; where the federation will have
+    others, say so here: `--set sealed.bins=8`.
 
     Example: `vfgnn init party bank --address bank.example:7001 --nodes accounts.csv --edges transfers.csv`
     """
     from vfgnn.agreement import DEALER, SERVER
-    from vfgnn.files import DataFiles
-    from vfgnn.party.init import write_party
+    from vfgnn.party.init import keys_of, refuse_unusable_address, write_party
     from vfgnn.settings import Preset
 
     reached = _ask("address (host:port) that the others dial, or none", address, "--address")
-    given = {
-        "id": id_column,
-        "source": source,
-        "target": target,
-        "weight": weight,
-        "label": label,
-        "split": split,
-        "time": time,
-        "drop": None if drop is None else options.parse_list(drop),
-    }
-    columns: dict[str, object] = {key: value for key, value in given.items() if value is not None}
+    refuse_unusable_address(reached)
     data = None
+    keys_of(folder, name)
     if name not in (SERVER, DEALER):
-        table = Path(_ask("table of nodes", nodes, "--nodes"))
-        data = DataFiles(nodes=table, edges=edges, labels=labels, columns=columns)
+        data = shared.data_files(_ask("table of nodes", shared.nodes, "--nodes"))
+        _check(data, shared.accepted)
     written = write_party(
         folder,
         name,
@@ -80,12 +66,25 @@ def party(
         data=data,
         sealed=Preset("tables").settings(overrides=options.parse_settings(settings)).sealed,
         entry_bound=entry_bound,
+        accept=shared.accepted,
         allow_scores=allow_scores,
     )
     typer.echo(f"{written.own}\n    stays here")
     typer.echo(f"{written.told}\n    goes to whoever writes the federation file")
     for line in written.explain():
         typer.echo(f"    {line}")
+
+
+def _check(data: "DataFiles", accepted: tuple[str, ...]) -> None:
+    """Show what the tables are, and refuse what is wrong with them."""
+    from rich.console import Console
+
+    from vfgnn.party.data_check import profile_of, refuse_errors
+    from vfgnn.report.data_profile import show_profile
+
+    profile = profile_of(data, accepted)
+    show_profile(Console(), profile)
+    refuse_errors(profile)
 
 
 @app.command()
@@ -108,7 +107,7 @@ def federation(
     Example: `vfgnn init federation bank.card.toml telecom.card.toml dealer.card.toml --out federation.toml`
     """
     from vfgnn.party.cards import read_card
-    from vfgnn.party.federation_file import write_federation_file
+    from vfgnn.party.federation_file import lost_zeros_of, write_federation_file
 
     chosen = {"protocol": protocol, **({} if mode is None else {"initial_embedding": mode})}
     file = write_federation_file(
@@ -120,6 +119,8 @@ def federation(
         keep_local_neighbours=keep_local_neighbours,
     )
     typer.echo(f"{out}: {', '.join(file.parties)}; labels at {file.label_holder}")
+    for one, other in lost_zeros_of(file.holders):
+        typer.echo(f"    ids of {other} have leading zeros, those of {one} have none: {one} will refuse to run")
     typer.echo(
         "    give it to all parties; each runs `vfgnn doctor` and then `vfgnn run` with it and its own party.toml"
     )

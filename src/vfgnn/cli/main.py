@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from vfgnn import __version__
-from vfgnn.cli import bench, demo, init, keys, predict, privacy, report, reproduce, run, serve, simulate
+from vfgnn.cli import audit, bench, data, demo, init, keys, predict, privacy, report, reproduce, run, serve, simulate
 from vfgnn.errors import SHOWN_AS, SIGNALLED, ExitCode, VfgnnError
 from vfgnn.shown import shown
 
@@ -36,6 +36,8 @@ app.command("doctor")(run.doctor)
 app.command("predict")(predict.predict)
 app.command("serve")(serve.serve)
 app.command("report")(report.report)
+app.command("audit")(audit.audit)
+app.add_typer(data.app, name="data")
 app.add_typer(init.app, name="init")
 app.add_typer(keys.app, name="keys")
 app.add_typer(privacy.app, name="privacy")

@@ -91,7 +91,7 @@ def _until_stopped(serving: "ServingParty") -> None:
 
 def _address(text: str) -> tuple[str, int]:
     from vfgnn.errors import ConfigError
-    from vfgnn.transport.endpoint import host_and_port
+    from vfgnn.transport.reach import host_and_port
 
     try:
         host, port = host_and_port(text)

@@ -1,7 +1,8 @@
 """The partition lab: one graph split over holders as if they had never shared it.
 
 For experiments and simulations; in a real federation each holder brings its own data. Columns and edges are each
-dealt out once, in a seeded random order: nothing is lost and nothing is given twice.
+dealt out once, in a seeded random order. Nothing is lost. Nothing is given twice, but for edges that are dealt by
+direction: whoever gets one direction of an edge knows the edge.
 """
 
 from collections.abc import Sequence
@@ -56,7 +57,8 @@ def partition(
     """Split columns by `proportions` and edges by `edge_proportions` (the same unless given).
 
     `undirected`: both directions of an edge, and its repeats, stay together at one holder. `directed`: each entry of
-    edge_index is dealt by itself, so that about half of the undirected edges of two holders are known to both.
+    edge_index is dealt by itself, and a holder has all entries of the edges that it was dealt one entry of. So each of
+    two holders knows about three quarters of all edges, and half of them are known to both.
     """
     if edge_split not in ("undirected", "directed"):
         raise ConfigError("unknown edge_split", expected="undirected or directed", got=str(edge_split))
@@ -64,25 +66,22 @@ def partition(
     edge_shares = column_shares if edge_proportions is None else check_proportions(edge_proportions, holders)
     rng = np.random.default_rng(seed)
     columns = deal(x.shape[1], column_shares, rng)
-    owner = edge_owners(edge_index.numpy(), edge_shares, edge_split, rng)
+    known = known_edges(edge_index.numpy(), edge_shares, edge_split, rng)
     return [
-        Holding(x=x[:, torch.from_numpy(mine)], edge_index=edge_index[:, torch.from_numpy(owner == i)])
-        for i, mine in enumerate(columns)
+        Holding(x=x[:, torch.from_numpy(mine)], edge_index=edge_index[:, torch.from_numpy(entries)])
+        for mine, entries in zip(columns, known, strict=True)
     ]
 
 
-def edge_owners(
+def known_edges(
     edge_index: np.ndarray, proportions: Sequence[float], edge_split: EdgeSplit, rng: np.random.Generator
 ) -> np.ndarray:
-    """The holder of each entry of edge_index."""
+    """Which entries of edge_index each holder has [holders, entries]."""
     entries = edge_index.shape[1]
-    if edge_split == "directed":
-        edge_of_entry = np.arange(entries)
-    else:
-        ends = np.sort(edge_index, axis=0)
-        _, edge_of_entry = np.unique(ends, axis=1, return_inverse=True)
+    ends = np.sort(edge_index, axis=0)
+    edge_of_entry = np.unique(ends, axis=1, return_inverse=True)[1].reshape(-1)
     edges = int(edge_of_entry.max()) + 1 if entries else 0
-    owner = np.empty(edges, dtype=np.int64)
-    for i, mine in enumerate(deal(edges, proportions, rng)):
-        owner[mine] = i
-    return owner[edge_of_entry.reshape(-1)]
+    known = np.zeros((len(proportions), edges), dtype=bool)
+    for i, mine in enumerate(deal(entries if edge_split == "directed" else edges, proportions, rng)):
+        known[i, edge_of_entry[mine] if edge_split == "directed" else mine] = True
+    return known[:, edge_of_entry]

@@ -1,19 +1,15 @@
-"""The tables a holder brings (CSV or Parquet): its nodes with their features, its edges, and, at one holder, labels.
+"""The tables a holder brings: its nodes with their features, and its edges; labels are in label_table.py.
 
-Run by each holder over its own files; nothing leaves. `Columns` says which column is what; columns.py, how a column
-becomes ids, numbers or features. A table is taken as a whole or refused, and no message shows a value.
+Run by each holder over its own tables; nothing leaves. `Columns` says which column is what; columns.py, how a column
+becomes features. A table is taken as a whole or refused, and no message shows a value.
 
     nodes   one row per id; every column that is neither the id nor dropped is a feature
     edges   both ends must be in the node table, or the edge is dropped and counted, as loops are. Undirected unless
             `directed`: a pair counts in either direction, and comes out in both. Several edges of one pair are merged
             by `duplicates`. Sorted, so the order of the rows does not matter
-    labels  one row per id; ids outside the node table are counted and dropped, rows without a label too. Parts: by a
-            column, by time, or 60/20/20 of each class in the order of a hash of the id
 """
 
-import hashlib
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,18 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from vfgnn.data.columns import Column, Columns, Floats, Mask, demand, features, header, read
+from vfgnn.data.column import Column, Floats, Mask, read
+from vfgnn.data.columns import Block, Columns, features
+from vfgnn.data.faults import TableFault
 from vfgnn.data.holdings import Holding
+from vfgnn.data.sources import Source, demand, header, source_of
 from vfgnn.errors import DataError
 
 __all__ = [
-    "Columns", "EdgeTable", "LabelTable", "NodeTable",
-    "holding_of", "read_edges", "read_ids", "read_labels", "read_nodes",
+    "Columns", "EdgeTable", "NodeTable",
+    "distinct", "holding_of", "lost_zeros", "read_columns", "read_edges", "read_ids", "read_nodes", "rows_of",
+    "table_of",
 ]  # fmt: skip
 
 Rows = npt.NDArray[np.int64]
-PARTS = ("train", "val", "test")  # 0, 1, 2
-PART_NAMES = {"train": 0, "val": 1, "validation": 1, "valid": 1, "test": 2}
 LARGEST_WEIGHT = 1e30  # so that no sum leaves float32
 
 
@@ -45,6 +43,8 @@ class NodeTable:
     ids: pa.Array  # of strings, canonical, no two alike
     x: torch.Tensor  # float32 [rows, p]
     names: tuple[str, ...]  # of the p columns; those of categories show a value
+    blocks: Mapping[str, Block]  # what came of each column of the table
+    file: str = ""
 
     def __repr__(self) -> str:
         return f"NodeTable(rows={len(self.ids)}, features={len(self.names)})"
@@ -57,67 +57,66 @@ class EdgeTable:
     source: torch.Tensor  # int64
     target: torch.Tensor
     weight: torch.Tensor | None  # float32
+    rows: int  # of the table
     unknown: int  # rows dropped because an end is not in the node table
+    lost_zeros: int  # of these: rows whose ends would be there but for leading zeros
     loops: int  # rows dropped because both ends are the same
+    repeated: int  # rows of a pair that another row has already
+    file: str = ""
 
     def __repr__(self) -> str:
         weighted = self.weight is not None
         return f"EdgeTable({len(self.source)}, weighted={weighted}, unknown={self.unknown}, loops={self.loops})"
 
 
-@dataclass(frozen=True, repr=False)
-class LabelTable:
-    """Its labels, by row number of the node table, sorted."""
-
-    rows: torch.Tensor  # int64
-    y: torch.Tensor  # int64, into classes
-    classes: tuple[str, ...]
-    split: torch.Tensor  # uint8, into PARTS
-    unknown: int  # rows dropped because the id is not in the node table
-
-    def __repr__(self) -> str:
-        parts = ", ".join(f"{name}={int((self.split == part).sum())}" for part, name in enumerate(PARTS))
-        return f"LabelTable(classes={len(self.classes)}, {parts}, unknown={self.unknown})"
-
-
-def read_nodes(path: Path, columns: Columns, *, fitted: int | None = None) -> NodeTable:
+def read_nodes(given: Source | Path, columns: Columns, *, fitted: int | None = None) -> NodeTable:
     """The node table: ids and standardised features.
 
     `fitted`: with the means, deviations and words of so many first rows, as a trained model knows them.
     """
-    there = header(path)
-    demand(path, there, [columns.id, *columns.drop, *columns.categories])
+    source = source_of(given)
+    table = read_columns(source, columns)
+    ids = distinct(table.pop(columns.id))
+    return table_of(source, ids, {name: features(table.pop(name), columns, fitted) for name in list(table)})
+
+
+def read_columns(source: Source, columns: Columns) -> dict[str, Column]:
+    """The id and every column that is not dropped."""
+    named = [columns.id, *columns.drop, *columns.categories, *columns.dates]
+    there = header(source, named)
+    demand(source, there, named)
     wanted = [columns.id, *(name for name in there if name not in (columns.id, *columns.drop))]
-    table = read(path, wanted, text=[columns.id, *columns.categories])
-    ids = _distinct(table.pop(columns.id))
-    names: list[str] = []
-    blocks = [np.zeros((len(ids), 0), dtype=np.float32)]
-    for name in list(table):
-        of_column, block = features(table.pop(name), columns, fitted)
-        names += of_column
-        blocks.append(block)
-    return NodeTable(ids=ids, x=torch.from_numpy(np.concatenate(blocks, axis=1)), names=tuple(names))
+    return read(source, wanted, text=[columns.id, *columns.categories, *columns.dates])
 
 
-def read_ids(path: Path, columns: Columns) -> pa.Array:
+def table_of(source: Source, ids: pa.Array, blocks: Mapping[str, Block]) -> NodeTable:
+    """Ids with the features of their columns."""
+    names = tuple(name for block in blocks.values() for name in block.names)
+    values = [np.zeros((len(ids), 0), dtype=np.float32), *(block.values for block in blocks.values())]
+    return NodeTable(ids, torch.from_numpy(np.concatenate(values, axis=1)), names, blocks, source.name)
+
+
+def read_ids(given: Source | Path, columns: Columns) -> pa.Array:
     """The canonical ids of any table, in its order, repeats and all."""
-    return read(path, [columns.id], text=[columns.id])[columns.id].ids().combine_chunks()
+    return read(source_of(given), [columns.id], text=[columns.id])[columns.id].ids().combine_chunks()
 
 
-def read_edges(path: Path, columns: Columns, nodes: NodeTable) -> EdgeTable:
+def read_edges(given: Source | Path, columns: Columns, nodes: NodeTable) -> EdgeTable:
     """The edges among the nodes of the node table."""
-    ends = [columns.source, columns.target]
-    table = read(path, ends + ([columns.weight] if columns.weight is not None else []), text=ends)
-    source, target = (_rows(table[end].ids(), nodes) for end in ends)
+    ends, file = [columns.source, columns.target], source_of(given)
+    table = read(file, ends + ([columns.weight] if columns.weight is not None else []), text=ends)
+    ids = [table[end].ids() for end in ends]
+    source, target = (rows_of(one, nodes) for one in ids)
     weight = None if columns.weight is None else _weights(table[columns.weight])
     known, loop = (source >= 0) & (target >= 0), source == target
+    padded = [(rows >= 0) | lost_zeros(one, rows, nodes) for one, rows in zip(ids, (source, target), strict=True)]
     kept = np.flatnonzero(known & ~loop)
     source, target = source[kept], target[kept]
     if not columns.directed:
         source, target = np.minimum(source, target), np.maximum(source, target)
     size = len(nodes.ids)
     pairs, weight = _merged(table[columns.source], columns.duplicates, kept, source * size + target, weight)
-    source, target = pairs // size, pairs % size
+    source, target, single = pairs // size, pairs % size, len(pairs)
     if not columns.directed:
         order = np.argsort(np.concatenate([pairs, target * size + source]))
         source, target = np.concatenate([source, target])[order], np.concatenate([target, source])[order]
@@ -126,44 +125,13 @@ def read_edges(path: Path, columns: Columns, nodes: NodeTable) -> EdgeTable:
         source=torch.from_numpy(source),
         target=torch.from_numpy(target),
         weight=None if weight is None else torch.from_numpy(weight.astype(np.float32)),
+        rows=len(known),
         unknown=int((~known).sum()),
+        lost_zeros=int((~known & padded[0] & padded[1]).sum()),
         loops=int((known & loop).sum()),
+        repeated=len(kept) - single,
+        file=file.name,
     )
-
-
-def read_labels(
-    path: Path,
-    columns: Columns,
-    nodes: NodeTable,
-    classes: Sequence[str] | None = None,
-    *,
-    key: bytes = b"",
-    stratified: bool = True,
-) -> LabelTable:
-    """The labels of nodes of the node table; `classes` if they are known already.
-
-    `stratified`: the split by hash takes its shares of each class; how many rows train then tells something of the
-    classes, so that noised labels are split without regard to them.
-    `key`, secret, goes before each id where the split is by hash: which rows train is announced, and with the hash of
-    every id it would say something of the class where a class is small.
-    """
-    by = columns.split if columns.split is not None else columns.time
-    text = [name for name in (columns.id, columns.label, columns.split) if name is not None]
-    table = read(path, list(dict.fromkeys([*text, *([] if by is None else [by])])), text=text)
-    ids, label = _distinct(table[columns.id]), _label_text(table[columns.label])
-    rows = _rows(ids, nodes)
-    kept = (rows >= 0) & label.is_valid().to_numpy()
-    classes = _classes(table[columns.label], label.filter(pa.array(kept)), classes)
-    y = pc.index_in(label, value_set=pa.array(classes, pa.string())).fill_null(-1).to_numpy().astype(np.int64)
-    table[columns.label].refuse(kept & (y < 0), "labels of no class", expected=f"one of the {len(classes)} classes")
-    if by is None:
-        split = _by_hash(ids.filter(pa.array(kept)), y[kept] if stratified else np.zeros_like(y[kept]), key)
-    else:
-        split = _by_time(table[by], kept) if columns.split is None else _by_column(table[by], kept)
-    _refuse_empty_parts(path, split)
-    order = np.argsort(rows[kept])
-    of_rows, of_y, parts = (torch.from_numpy(part[order]) for part in (rows[kept], y[kept], split.astype(np.uint8)))
-    return LabelTable(rows=of_rows, y=of_y, classes=tuple(classes), split=parts, unknown=int((rows < 0).sum()))
 
 
 def holding_of(
@@ -200,25 +168,45 @@ def _rank(nodes: NodeTable, rows: torch.Tensor) -> torch.Tensor:
     return torch.argsort(torch.from_numpy(sorted_ids))
 
 
-def _distinct(column: Column) -> pa.Array:
+def distinct(column: Column) -> pa.Array:
+    """Ids, no two alike."""
     ids = column.ids().combine_chunks()
     codes = ids.dictionary_encode().indices.to_numpy()  # numbered as they first appear
     again = np.zeros(len(codes), dtype=bool)
     again[1:] = codes[1:] <= np.maximum.accumulate(codes)[:-1]
-    column.refuse(again, "an id in several rows", expected="one row for each id", hint="merge or remove the others")
+    what, hint = "an id in several rows", "merge or remove the others"
+    column.refuse(TableFault.ID_REPEATED, again, what, expected="one row for each id", hint=hint)
     return ids
 
 
-def _rows(ids: pa.Array, nodes: NodeTable) -> Rows:
+def rows_of(ids: pa.Array, nodes: NodeTable) -> Rows:
     """Row numbers in the node table; -1 for an id that is not there."""
     found: Rows = pc.index_in(ids, value_set=nodes.ids).fill_null(-1).to_numpy().astype(np.int64)
     return found
 
 
+def lost_zeros(ids: pa.ChunkedArray | pa.Array, rows: Rows, nodes: NodeTable) -> Mask:
+    """Unknown ids that would be in the node table but for leading zeros: 7 for 007, or 007 for 7."""
+    lost = np.zeros(len(rows), dtype=bool)
+    unknown = np.flatnonzero(rows < 0)
+    if len(unknown):
+        known = pc.unique(_without_zeros(nodes.ids))
+        found = pc.is_in(_without_zeros(ids.take(pa.array(unknown))), value_set=known, skip_nulls=True)
+        lost[unknown] = found.to_numpy(zero_copy_only=False)
+    return lost
+
+
+def _without_zeros(ids: pa.Array) -> pa.Array:
+    """Whole numbers without leading zeros; null for other ids."""
+    whole = pc.match_substring_regex(ids, "^[0-9]+$")
+    return pc.if_else(whole, pc.utf8_ltrim(ids, "0"), pa.scalar(None, pa.string()))
+
+
 def _weights(column: Column) -> Floats:
     weight = column.numbers()
     bad = ~((weight >= 0) & (weight <= LARGEST_WEIGHT))  # NaN too
-    column.refuse(bad, "weights that cannot be used", expected=f"numbers from 0 to {LARGEST_WEIGHT:.0e}, none missing")
+    expected = f"numbers from 0 to {LARGEST_WEIGHT:.0e}, none missing"
+    column.refuse(TableFault.WEIGHTS, bad, "weights that cannot be used", expected=expected)
     return weight
 
 
@@ -231,80 +219,8 @@ def _merged(column: Column, rule: str, kept: Rows, pairs: Rows, weight: Floats |
     if rule == "refuse":
         again = np.zeros(len(column.values), dtype=bool)
         again[np.delete(kept[order], first)] = True
-        column.refuse(again, "several edges of one pair", expected="one", hint='or set duplicates = "sum" or "first"')
+        what, hint = "several edges of one pair", 'or set duplicates = "sum" or "first"'
+        column.refuse(TableFault.REPEATED_EDGES, again, what, expected="one", hint=hint)
     if weight is not None:
         weight = np.add.reduceat(weight[order], first) if rule == "sum" else weight[order][first]
     return pairs[first], weight
-
-
-def _label_text(column: Column) -> pa.ChunkedArray:
-    """Truth values are true and false however a CSV spells them."""
-    text = column.keys()
-    lower = pc.utf8_lower(text)
-    truths = pc.all(pc.is_in(lower.drop_null(), value_set=pa.array(["true", "false"]))).as_py()
-    return lower if truths else text
-
-
-def _classes(column: Column, labels: pa.ChunkedArray, classes: Sequence[str] | None) -> Sequence[str]:
-    found: list[str] = pc.unique(labels).to_pylist() if classes is None else list(classes)
-    if len(set(found)) < max(len(found), 2):
-        raise DataError(
-            "too few classes",
-            expected="at least two, no two alike",
-            got=f"{len(set(found))} in {len(labels)} labelled rows of nodes in the node table",
-            where=column.where,
-            hint="if there should be more: are the ids written alike in both tables?",
-        )
-    if classes is not None:
-        return found
-    whole = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in found)
-    return sorted(found, key=lambda word: (int(word), word)) if whole else sorted(found)
-
-
-def _by_column(column: Column, kept: Mask) -> Rows:
-    found = pc.index_in(column.text(), value_set=pa.array(list(PART_NAMES))).fill_null(-1).to_numpy()
-    column.refuse(
-        kept & (found < 0),
-        "labelled rows that belong to no part",
-        expected=", ".join(PART_NAMES),
-        hint="leave the label of a row empty that is for nothing",
-    )
-    parts: Rows = np.array(list(PART_NAMES.values()))[found[kept]]
-    return parts
-
-
-def _by_time(column: Column, kept: Mask) -> Rows:
-    kind, types = column.values.type, pa.types
-    known = (types.is_integer, types.is_floating, types.is_decimal, types.is_date, types.is_timestamp)
-    if not any(of_type(kind) for of_type in known):
-        column.refuse_type("a column that is no time", expected="numbers, dates or timestamps", hint="convert it")
-    missing = column.values.is_null(nan_is_null=True).to_numpy()
-    column.refuse(kept & missing, "labelled rows without a time", expected="a time in each")
-    order = pc.sort_indices(column.values.filter(pa.array(kept))).to_numpy()  # stable
-    split = np.empty(len(order), dtype=np.int64)
-    split[order] = _part(np.arange(len(order)), np.array(len(order)))
-    return split
-
-
-def _by_hash(ids: pa.Array, y: Rows, key: bytes) -> Rows:
-    """60/20/20 of each class. There is no vectorised SHA-256; a million ids take a second."""
-    digests = b"".join(hashlib.sha256(key + text.encode()).digest()[:8] for text in ids.to_pylist())
-    order = np.lexsort((np.frombuffer(digests, dtype=">u8"), y))
-    sizes = np.bincount(y)
-    position = np.arange(len(y)) - (np.cumsum(sizes) - sizes)[y[order]]
-    split = np.empty(len(y), dtype=np.int64)
-    split[order] = _part(position, sizes[y[order]])
-    return split
-
-
-def _part(position: Rows, size: Rows) -> Rows:
-    """Of the row at `position` of `size`; three rows give one to each part."""
-    part: Rows = (position >= size * 6 // 10).astype(np.int64) + (position >= size * 8 // 10)
-    return part
-
-
-def _refuse_empty_parts(path: Path, split: Rows) -> None:
-    counts = np.bincount(split, minlength=len(PARTS))
-    if (counts == 0).any():
-        got = ", ".join(f"{name} {count}" for name, count in zip(PARTS, counts, strict=True))
-        raise DataError("a part without rows", expected="labelled rows in each part", got=got, where=str(path))

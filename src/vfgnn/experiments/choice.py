@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vfgnn.experiments.batched.ranking import Result, Search, by_point, ranked, read_results, score, settled
+from vfgnn.experiments.catalogue import READINGS
 from vfgnn.experiments.grids import GRIDS, Point
-from vfgnn.experiments.search import FINAL_SEEDS, FINALISTS, READINGS, SEARCH_SEEDS, Wanted, results_name
+from vfgnn.experiments.search import FINAL_SEEDS, FINALISTS, SEARCH_SEEDS, Wanted, results_name
 
 
 def _found(wanted: Wanted, folder: Path) -> dict[Search, dict[int, list[Result]]]:

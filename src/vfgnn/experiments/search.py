@@ -13,10 +13,10 @@ import torch
 from torch_geometric.data import Data
 
 from vfgnn.data import datasets
-from vfgnn.data.partition import check_proportions, deal, edge_owners
+from vfgnn.data.partition import check_proportions, deal, known_edges
 from vfgnn.experiments.batched import main as batched
 from vfgnn.experiments.batched.jobs import Curve, Job, Row, Value, write_jobs
-from vfgnn.experiments.catalogue import BEST, Model
+from vfgnn.experiments.catalogue import BEST, READINGS, Model
 from vfgnn.experiments.grids import Point, points
 from vfgnn.lab.federation import split_labels
 from vfgnn.settings import Preset, Settings
@@ -25,7 +25,6 @@ SEARCH_SEEDS = (1000, 1001)
 FINAL_SEEDS = (1002, 1003, 1004)  # on which the best few are judged once more
 FINALISTS = 10
 LARGEST = "pubmed"  # comes last
-READINGS = ("undirected", "directed")
 USED = [
     *("gnn", "layers", "dim", "hidden_layers", "epochs", "dropout", "teleport", "confidence_degree"),
     *("feature_scaling", "embedding_activation", "initial_embedding", "row_scale", "head_scale", "output_scale"),
@@ -134,7 +133,7 @@ def arrays_of(data: Data, seed: int) -> dict[str, np.ndarray]:
         owner[deal(len(owner), shares, rng)[1]] = 1
         found["column_owner"] = owner
         edges = data.edge_index.numpy()
-        found[f"edge_owner_{reading}"] = edge_owners(edges, shares, reading, rng).astype(np.int8)  # type: ignore[arg-type]
+        found[f"known_edges_{reading}"] = known_edges(edges, shares, reading, rng)
     for part, rows in (("train", labels.train), ("val", labels.val)):
         found[part], found[f"y_{part}"] = rows.numpy().astype(np.int32), labels.y[rows].numpy().astype(np.int8)
     return found

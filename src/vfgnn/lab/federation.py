@@ -5,7 +5,7 @@ organisation keeps its own and runs `vfgnn run`, and what all of them know of ea
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -15,6 +15,7 @@ from vfgnn.data import datasets
 from vfgnn.data.holdings import Holding, Labels
 from vfgnn.data.partition import EdgeSplit, holder_names, partition
 from vfgnn.errors import DataError
+from vfgnn.lab.tables import AlignedTables, Tables, aligned
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -28,10 +29,39 @@ class Federation:
     holdings: tuple[Holding, ...]
     labels: Labels
     whole: Holding  # all of it in one place: what a federation is compared with
+    ids: tuple[str, ...] = ()  # of the nodes, where holders bring tables; predictions are in this order
+    classes: tuple[str, ...] = ()  # likewise: their names, in the order of their numbers
 
     @staticmethod
-    def of(holders: Mapping[str, Data]) -> "Federation":
-        """From what each holder has: `x`, `edge_index`, both or neither; one of them `y` and the three masks too."""
+    def of(holders: Mapping[str, Data] | Mapping[str, Tables], *, seed: int = 0) -> "Federation":
+        """From what each holder has: `Tables`, or `Data` over the same nodes in one order.
+
+        A `Data` has `x`, `edge_index`, both or neither; one of them `y` and the three masks too. `seed`: of the split
+        of labels where holders bring tables.
+        """
+        tables = {name: one for name, one in holders.items() if isinstance(one, Tables)}
+        graphs = {name: one for name, one in holders.items() if isinstance(one, Data)}
+        if len(tables) == len(holders):
+            return Federation._of_tables(aligned(tables, seed))
+        if len(graphs) < len(holders):
+            got = ", ".join(f"{name}: {type(one).__name__}" for name, one in holders.items())
+            raise DataError("holders that cannot be put together", expected="Tables of all, or Data of all", got=got)
+        return Federation._of_graphs(graphs)
+
+    @staticmethod
+    def _of_tables(found: AlignedTables) -> "Federation":
+        weights = [held.edge_weight for held in found.holdings]
+        whole = _whole(found.holdings)
+        if any(weight is not None for weight in weights):
+            counted = (
+                torch.ones(held.edge_index.shape[1]) if weight is None else weight
+                for held, weight in zip(found.holdings, weights, strict=True)
+            )
+            whole = replace(whole, edge_weight=torch.cat(list(counted)))
+        return Federation("your data", found.names, found.holdings, found.labels, whole, found.ids, found.classes)
+
+    @staticmethod
+    def _of_graphs(holders: Mapping[str, Data]) -> "Federation":
         leaders = [name for name, data in holders.items() if data.get("y") is not None]
         if len(leaders) != 1:
             raise DataError("one holder must have the labels", expected="one Data with y", got=str(len(leaders)))
@@ -40,11 +70,7 @@ class Federation:
         if len({holding.nodes for holding in held}) > 1:
             counts = ", ".join(f"{name}: {holding.nodes}" for name, holding in zip(names, held, strict=True))
             raise DataError("holders with different nodes", expected="the same nodes at all, in one order", got=counts)
-        whole = Holding(
-            x=torch.cat([holding.x for holding in held], dim=1),
-            edge_index=torch.cat([holding.edge_index for holding in held], dim=1),
-        )
-        return Federation("your data", names, tuple(held), labels_of(holders[leaders[0]]), whole)
+        return Federation("your data", names, tuple(held), labels_of(holders[leaders[0]]), _whole(held))
 
     @staticmethod
     def split(
@@ -110,6 +136,14 @@ def _demand(data: Data, *names: str) -> None:
         if data.get(name) is None:
             what = "labels missing" if name == "y" else f"{name} missing"
             raise DataError(what, expected=f"a PyG Data with {name}", hint="add it, or use a data set that has it")
+
+
+def _whole(held: Sequence[Holding]) -> Holding:
+    """All columns side by side, and every edge that anybody has."""
+    return Holding(
+        x=torch.cat([holding.x for holding in held], dim=1),
+        edge_index=torch.cat([holding.edge_index for holding in held], dim=1),
+    )
 
 
 def _holding(data: Data) -> Holding:

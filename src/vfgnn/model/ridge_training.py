@@ -4,7 +4,7 @@ The same settings, and the same choice of a ridge by the classes of validation r
 runs this.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +23,33 @@ from vfgnn.settings import Settings
 
 def train_ridge(holdings: Sequence[Holding], labels: Labels, settings: Settings) -> Outcome:
     """Of these holdings together: train, choose the ridge on validation rows, report it on test rows."""
-    model, y = ridge_model(settings), labels.y.numpy()
+    return _outcome(_pooled_fit(holdings, settings)(labels), labels, settings)
+
+
+def pooled_scores(holdings: Sequence[Holding], settings: Settings) -> Callable[[Labels], torch.Tensor]:
+    """What the model of these holdings together says for any labels: scores [nodes, classes] of the chosen ridge."""
+    fit = _pooled_fit(holdings, settings)
+
+    def scores(labels: Labels) -> torch.Tensor:
+        return _chosen(fit(labels), labels, settings)
+
+    return scores
+
+
+def _pooled_fit(holdings: Sequence[Holding], settings: Settings) -> Callable[[Labels], RidgeFit]:
+    """The kernel is made once."""
+    model = ridge_model(settings)
     held = [mapped(holding, settings.sealed) for holding in holdings]
     adjacency = union((one.edge_index.numpy() for one in held), held[0].nodes)
     features = sp.csr_array(np.concatenate([one.x.double().numpy() for one in held], axis=1))
     kernel = make_kernel(features, adjacency, name=model.kernel, hops=model.hops, teleport=model.teleport)
-    targets = make_targets(y, labels.train.numpy(), labels.classes, class_weights=settings.class_weights)
-    return _outcome(fit_by_kernel(kernel, targets, model), labels, settings)
+
+    def fit(labels: Labels) -> RidgeFit:
+        y, rows = labels.y.numpy(), labels.train.numpy()
+        targets = make_targets(y, rows, labels.classes, class_weights=settings.class_weights)
+        return fit_by_kernel(kernel, targets, model)
+
+    return fit
 
 
 def ridge_model(settings: Settings) -> RidgeModel:
@@ -46,12 +66,16 @@ def ridge_model(settings: Settings) -> RidgeModel:
     )
 
 
-def _outcome(fit: RidgeFit, labels: Labels, settings: Settings) -> Outcome:
+def _chosen(fit: RidgeFit, labels: Labels, settings: Settings) -> torch.Tensor:
     """Chosen as on shares: by classes, so by F1 where the settings say so, else by accuracy."""
     metric: metrics.Metric = "f1" if settings.select_by == "f1" else "accuracy"
     classes = [np.eye(labels.classes)[scores.argmax(axis=1)] for scores in fit.scores]
     by_class = replace(fit, scores=tuple(classes))
-    scores = torch.from_numpy(fit.scores[choose(by_class, labels.y.numpy(), labels.val.numpy(), metric=metric)])
+    return torch.from_numpy(fit.scores[choose(by_class, labels.y.numpy(), labels.val.numpy(), metric=metric)])
+
+
+def _outcome(fit: RidgeFit, labels: Labels, settings: Settings) -> Outcome:
+    scores = _chosen(fit, labels, settings)
     found = metrics.scores(scores[labels.test], labels.y[labels.test])
     reached = metrics.accuracy(scores[labels.val], labels.y[labels.val])
     history = tuple(EpochMetrics(step + 1, None, None) for step in range(settings.sealed.steps))

@@ -39,6 +39,15 @@ class Counters:
         self._used[direction] = counter
 
 
+def take_up(under_way: dict[int, int], counter: int) -> int:
+    """What is known of a hop that has begun; each is gone on with once."""
+    if counter not in under_way:
+        raise CorrelationReused(
+            "a mask would be used twice", expected="a hop that has begun", got=f"hop number {counter}"
+        )
+    return under_way.pop(counter)
+
+
 class Masks:
     """One holder's side of what it has in common with the dealer."""
 

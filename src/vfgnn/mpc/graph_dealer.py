@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from vfgnn.channel import Channel
-from vfgnn.mpc.correlations import Counters
+from vfgnn.mpc.correlations import Counters, take_up
 from vfgnn.mpc.graph_masks import GraphMasks, Size
 from vfgnn.mpc.graph_shape import GraphKinds, GraphShape
 from vfgnn.mpc.permutation import checked_table
@@ -37,6 +37,7 @@ class GraphDealer:
         self._masks = {holder: GraphMasks(seeds[holder], run=run, holder=holder) for holder in shape.holders}
         self._tables: dict[str, DealerTables] = {}
         self._counters = Counters()
+        self._under_way = dict[int, int]()  # hops that have begun, with their widths
 
     def exchange(self) -> None:
         """Receive Sigma_2 of each owner. Reveals: nothing; nothing leaves."""
@@ -46,17 +47,20 @@ class GraphDealer:
             gather_2 = checked_table(self._channel.receive(owner, self._kinds.gather_2), slots, owner)
             self._tables[owner] = DealerTables(places_1, gather_2, masks.permutation(3, slots))
 
-    def deal(self, channel: Channel, counter: int, width: int) -> None:
-        """Steps 4 to 6 of one hop, for all owners and partners.
-
-        Reveals: nothing; both bounces are uniform to the partner.
-        """
+    def begin(self, channel: Channel, counter: int, width: int) -> None:
+        """Step 4 of one hop, for all owners and partners. Reveals: nothing; the bounce is uniform to the partner."""
         self._counters.take("sparse", counter)
+        self._under_way[counter] = width
         shape, kinds = self._shape, self._kinds
         a = {j: self._masks[j].mask(counter, (shape.nodes, width)) for j in shape.holders if shape.owners_beside(j)}
         for owner, partner in shape.pairs:
             r1 = self._masks[owner].pad(1, partner, counter, self._size(owner, width))
             channel.send(partner, kinds.bounce_1, place_differences(a[partner], self._tables[owner].places_1, r1))
+
+    def complete(self, channel: Channel, counter: int) -> None:
+        """Step 6 of a hop that has begun. Reveals: nothing; the bounce is uniform to the partner."""
+        width = take_up(self._under_way, counter)
+        shape, kinds = self._shape, self._kinds
         for owner, partner in shape.pairs:
             bounced, tables = channel.receive(partner, kinds.bounce_2), self._tables[owner]
             r3 = self._masks[owner].pad(3, partner, counter, self._size(owner, width))

@@ -89,13 +89,22 @@ def setup_messages(shape: GraphShape, kinds: GraphKinds) -> list[Declared]:
     return messages
 
 
-def offline_messages(shape: GraphShape, kinds: GraphKinds, width: int) -> list[Declared]:
-    """Of one hop, ahead of it."""
+def begin_messages(shape: GraphShape, kinds: GraphKinds, width: int) -> list[Declared]:
+    """Of one hop, ahead of it: to the partners and back."""
     sizes = {owner: (WORD, (shape.slots(owner), width)) for owner in shape.owners}
     first = [Declared(kinds.bounce_1, DEALER, partner, *sizes[owner]) for owner, partner in shape.pairs]
-    second = [Declared(kinds.bounce_2, partner, DEALER, *sizes[owner]) for owner, partner in shape.pairs]
-    third = [Declared(kinds.bounce_3, DEALER, partner, *sizes[owner]) for owner, partner in shape.pairs]
-    return first + second + third
+    return first + [Declared(kinds.bounce_2, partner, DEALER, *sizes[owner]) for owner, partner in shape.pairs]
+
+
+def complete_messages(shape: GraphShape, kinds: GraphKinds, width: int) -> list[Declared]:
+    """Of one hop that has begun: to the partners once more."""
+    sizes = {owner: (WORD, (shape.slots(owner), width)) for owner in shape.owners}
+    return [Declared(kinds.bounce_3, DEALER, partner, *sizes[owner]) for owner, partner in shape.pairs]
+
+
+def offline_messages(shape: GraphShape, kinds: GraphKinds, width: int) -> list[Declared]:
+    """Of one hop, ahead of it, where no other one is under way."""
+    return begin_messages(shape, kinds, width) + complete_messages(shape, kinds, width)
 
 
 def online_messages(shape: GraphShape, kinds: GraphKinds, width: int) -> list[Declared]:

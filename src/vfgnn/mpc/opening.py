@@ -54,9 +54,10 @@ class ClassOpening:
         bits = unpack(opened[0], tuple(one_hot.shape))
         wrong = int((bits.sum(dim=1) != 1).sum())
         if wrong:
-            raise ProtocolError(
-                f"{wrong} of {len(bits)} rows have no class, or several",
+            raise ProtocolError(  # its first part is told to the others, who must not learn how many rows
+                "rows without a class, or with several",
                 expected="one class for each row",
+                got=f"{wrong} of {len(bits)} rows that are not so",
                 hint="scores of a row must differ by less than half of the range that they are compared in",
             )
         return bits.argmax(dim=1)

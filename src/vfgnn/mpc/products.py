@@ -13,7 +13,7 @@ Without masks (`insecure_clear`) V, Z and C are absent, E_k is never sent, and t
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -58,6 +58,13 @@ class Prepared:
 
     v: dict[str, torch.Tensor]
     parts: dict[str, torch.Tensor]
+    correction: torch.Tensor | None = None  # None: it is still to come from the dealer
+
+    @property
+    def bytes(self) -> int:
+        """That it takes in memory."""
+        dealt = 0 if self.correction is None else self.correction.nbytes
+        return dealt + sum(words.nbytes for words in (*self.v.values(), *self.parts.values()))
 
 
 class PrivateProducts:
@@ -72,16 +79,16 @@ class PrivateProducts:
         holders: Sequence[str],
         masks: Masks | None,
         device: torch.device | None = None,
-        next_correction: Callable[[Kind], torch.Tensor] | None = None,
+        next_prepared: Callable[[], Prepared] | None = None,
     ) -> None:
-        """`next_correction`: where the dealer's corrections are; None: they come when they are needed."""
-        self._device = device or torch.device("cpu")
+        """`next_prepared`: where `prepared` lays what it makes; None: corrections come when they are needed."""
+        self.device = device or torch.device("cpu")
         self._channel, self._shape, self._x = channel, shape, x
         self._holders, self._masks = holders, masks
         self._counters = Counters()
-        self._next_correction = next_correction or (lambda kind: channel.receive(DEALER, kind))
+        self._next_prepared = next_prepared
         self._masked: dict[str, Matrix] = {}
-        self._worker = ThreadPoolExecutor(1) if masks is not None else None
+        self._worker = ThreadPoolExecutor(1) if masks is not None and next_prepared is None else None
         self._ahead: dict[tuple[Direction, int], Future[Prepared]] = {}
 
     @property
@@ -124,9 +131,9 @@ class PrivateProducts:
         if self._x is not None:
             parts.append(self._x.times(self._plus_received(blocks[me], kind, senders)))
         if prepared.v:
-            parts.append(self._next_correction(correction).to(self._device))
+            parts.append(self._correction(prepared, correction))
         size = (self._shape.nodes, dim or self._shape.dim)
-        return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self._device)
+        return _sum(parts) if parts else torch.zeros(size, dtype=torch.int64, device=self.device)
 
     def backward(
         self,
@@ -149,7 +156,7 @@ class PrivateProducts:
             product = self._x.transpose_times(self._plus_received(own, kind, senders))
             shares[me] = _sum([product, prepared.parts.get(me)])
         if prepared.v:
-            dealt = self._next_correction(correction).to(self._device)
+            dealt = self._correction(prepared, correction)
             parts = torch.split(dealt, [self._shape.columns[owner] for owner in self._others])
             for owner, part in zip(self._others, parts, strict=True):
                 shares[owner] = prepared.parts[owner].add_(part)
@@ -170,9 +177,22 @@ class PrivateProducts:
         if self._masks is None:
             return Prepared({}, {})
         self._counters.take(direction, counter)
+        if self._next_prepared is not None:
+            return self._next_prepared()
         self.prepare(direction, counter, senders, dim)
         waiting = self._ahead.pop((direction, counter), None)
         return self._prepare(direction, counter, senders, dim) if waiting is None else waiting.result()
+
+    def prepared(
+        self, channel: Channel, direction: Direction, counter: int, kind: Kind, *, dim: int | None = None
+    ) -> Prepared:
+        """All that a product needs ahead, for a thread beside this one that has a `channel` with the dealer."""
+        made = self._prepare(direction, counter, self._holders, dim)
+        return replace(made, correction=channel.receive(DEALER, kind)) if made.v else made
+
+    def _correction(self, prepared: Prepared, kind: Kind) -> torch.Tensor:
+        dealt = prepared.correction
+        return (self._channel.receive(DEALER, kind) if dealt is None else dealt).to(self.device)
 
     def _prepare(self, direction: Direction, counter: int, senders: Sequence[str], dim: int | None) -> Prepared:
         masks, me, shape = self._masks, self._channel.party, self._shape
@@ -182,13 +202,13 @@ class PrivateProducts:
             return Prepared(v, parts)
         for owner in self._others if me in senders else ():
             rows = shape.columns[owner] if direction == "forward" else shape.nodes
-            v[owner] = masks.operand(owner, direction, counter, (rows, width)).to(self._device)
+            v[owner] = masks.operand(owner, direction, counter, (rows, width)).to(self.device)
             masked = self._masked[owner]
             parts[owner] = masked.times(v[owner]) if direction == "forward" else masked.transpose_times(v[owner])
         others = [other for other in senders if other != me]
         if me in shape.columns and others:
             size = (shape.nodes if direction == "forward" else shape.columns[me], width)
-            parts[me] = _sum([masks.result(other, direction, counter, size).to(self._device) for other in others])
+            parts[me] = _sum([masks.result(other, direction, counter, size).to(self.device) for other in others])
         if direction == "forward" and parts:
             parts = {me: _sum(list(parts.values()))}
         return Prepared(v, parts)
@@ -198,7 +218,7 @@ class PrivateProducts:
         return _sum([*received, own])
 
     def _receive(self, sender: str, kind: Kind) -> torch.Tensor:
-        return self._channel.receive(sender, kind).to(self._device)
+        return self._channel.receive(sender, kind).to(self.device)
 
     def close(self) -> None:
         """End the background thread."""

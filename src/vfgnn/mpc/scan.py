@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 Array = np.ndarray
+WORDS, TABLE = numba.int64[:, ::1], numba.uint32[::1]  # said here, so that nobody waits for it in a run
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(numba.void(WORDS, TABLE, WORDS), nogil=True, cache=True)
 def _place_differences(x: Array, places: Array, pad: Array) -> None:
     for row in range(x.shape[0]):
         place = places[row]
@@ -22,7 +23,7 @@ def _place_differences(x: Array, places: Array, pad: Array) -> None:
             pad[place, j] += x[row, j] - before
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(numba.void(WORDS, TABLE, TABLE, WORDS), nogil=True, cache=True)
 def _place_sums(x: Array, gather: Array, places: Array, pad: Array) -> None:
     if x.shape[1] == 1:  # one column: the running sum stays in a register
         total = x[0, 0] - x[0, 0]
@@ -38,7 +39,7 @@ def _place_sums(x: Array, gather: Array, places: Array, pad: Array) -> None:
             pad[place, j] += totals[j]
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(numba.void(WORDS, TABLE, WORDS), nogil=True, cache=True)
 def _gather_differences(x: Array, gather: Array, out: Array) -> None:
     for row in range(gather.shape[0]):
         origin = gather[row]

@@ -34,12 +34,15 @@ class OwnEdges:
         """Entries in each node's block [n]; never opened."""
         return torch.bincount(self.keys // self.nodes, minlength=self.nodes)
 
-    def matrix(self) -> CsrMatrix:
-        """A [n, n]."""
+    def matrix(self, declared: int) -> CsrMatrix:
+        """A [n, n], with zeros up to the declared entries: how long a product takes must not tell how many it has."""
+        padding = torch.arange(declared - len(self.keys))
         pointers = torch.cat([torch.zeros(1, dtype=torch.int64), self.degrees.cumsum(0)])
-        ones = torch.ones(len(self.keys), dtype=torch.int64)
+        pointers[-1] = declared
+        columns = torch.cat([self.keys % self.nodes, padding % self.nodes])
+        values = torch.cat([torch.ones_like(self.keys), torch.zeros_like(padding)])
         size = (self.nodes, self.nodes)
-        return CsrMatrix(torch.sparse_csr_tensor(pointers, self.keys % self.nodes, ones, size, check_invariants=False))
+        return CsrMatrix(torch.sparse_csr_tensor(pointers, columns, values, size, check_invariants=False))
 
 
 def check_edges(edge_index: torch.Tensor | None, *, nodes: int, declared: int, holder: str) -> OwnEdges:

@@ -24,7 +24,7 @@ from vfgnn import randomness
 from vfgnn.agreement import DEALER
 from vfgnn.channel import Channel
 from vfgnn.errors import CorrelationReused, DataError, ProtocolError
-from vfgnn.mpc.correlations import Counters
+from vfgnn.mpc.correlations import Counters, take_up
 from vfgnn.mpc.graph_masks import GraphMasks
 from vfgnn.mpc.graph_shape import GraphKinds, GraphShape
 from vfgnn.mpc.permutation import checked_table, left_factor
@@ -97,11 +97,12 @@ class PrivateGraphs:
         self._masks = GraphMasks(dealer_seed, run=run, holder=me)
         self._edges = check_edges(edge_index, nodes=shape.nodes, declared=shape.entries[me], holder=me)
         self._digest = self._edges.digest
-        self._matrix = self._edges.matrix() if me in shape.owners else None
+        self._matrix = self._edges.matrix(shape.entries[me]) if me in shape.owners else None
         self._own: OwnerTables | None = None
         self._pads: dict[str, GraphMasks] = {}  # r2 towards each partner
         self._tables: dict[str, PartnerTables] = {}  # of each other owner
         self._counters = Counters()
+        self._under_way = dict[int, int]()  # hops that have begun, with their widths
         self._unused = set[int]()
 
     def exchange(self) -> None:
@@ -147,19 +148,24 @@ class PrivateGraphs:
         partner = PartnerTables(gather_1, places_2, gather_3, order)
         return OwnerTables(partner, left_factor(slots.reorder, places_2), places_3)
 
-    def prepare(self, channel: Channel, counter: int, width: int) -> PreparedHop:
-        """Steps 4 to 7 of hop number `counter`, for a matrix of `width` columns; its number is spent first.
+    def begin(self, channel: Channel, counter: int, width: int) -> None:
+        """Steps 4 and 5 of hop number `counter`, for a matrix of `width` columns; its number is spent first.
 
-        May run ahead in a thread of its own, over a `channel` of its own. Reveals: nothing; every bounce is uniform to
-        the dealer.
+        May run ahead in a thread of its own, over a `channel` of its own, and several hops before `complete`.
+        Reveals: nothing; every bounce is uniform to the dealer.
         """
         self._counters.take("sparse", counter)
+        self._under_way[counter] = width
         kinds = self._kinds
         for owner, tables in self._tables.items():
             m1 = channel.receive(DEALER, kinds.bounce_1)
             r2 = tables.masks.pad(2, channel.party, counter, (self._shape.slots(owner), width))
             channel.send(DEALER, kinds.bounce_2, tables.bounce(m1, r2))
-        size = (self._shape.nodes, width)
+
+    def complete(self, channel: Channel, counter: int) -> PreparedHop:
+        """Steps 6 and 7 of a hop that has begun, in the same thread. Reveals: nothing; nothing leaves."""
+        width = take_up(self._under_way, counter)
+        kinds, size = self._kinds, (self._shape.nodes, width)
         share = torch.zeros(size, dtype=torch.int64) if self._own is None else self._on_pads(self._own, counter, width)
         mask = self._masks.mask(counter, size) if self._tables else None
         for tables in self._tables.values():

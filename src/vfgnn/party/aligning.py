@@ -11,8 +11,8 @@ import torch
 
 from vfgnn.agreement import DEALER, SERVER
 from vfgnn.channel import Channel
-from vfgnn.errors import CheckpointRefused, ConfigError
-from vfgnn.files import FederationFile
+from vfgnn.errors import CheckpointRefused, ConfigError, DataError
+from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party.own_data import Fitted, OwnData
 from vfgnn.party.programs import alignment_of, plan_of
 from vfgnn.tensor_file import read_tensors, write_tensors
@@ -31,6 +31,28 @@ def align(file: FederationFile, channel: Channel, data: OwnData) -> tuple[int, t
     ids = None if data.tables is None else data.tables.nodes.ids
     aligned = follow(channel, plan_of(file), ids)
     return aligned.nodes, aligned.rows
+
+
+def told_share(data: OwnData, nodes: int) -> str:
+    """For this holder: how many of its own ids all holders have."""
+    own = 0 if data.tables is None else len(data.tables.nodes.ids)
+    return f"{nodes:,} of your {own:,} ids ({100 * nodes / max(1, own):.0f} %)"
+
+
+def refuse_few(party: PartyFile, data: OwnData, nodes: int) -> None:
+    """Too few common ids to be meant so. Reveals: to the others, that it is so; they know the number of common ids."""
+    if data.tables is None or nodes >= party.min_common * len(data.tables.nodes.ids):
+        return
+    from vfgnn.data.ids import kind_of_ids
+
+    raise DataError(
+        f"too few ids of {party.name} are common to all holders",
+        expected=f"at least {100 * party.min_common:g} % of them (min_common in party.toml)",
+        got=told_share(data, nodes),
+        where=data.tables.nodes.file,
+        hint=f"yours are {kind_of_ids(data.tables.nodes.ids)}: are they written so at all holders? "
+        "If so few are common, lower min_common",
+    )
 
 
 def keep(folder: Path, run: str, nodes: int, rows: torch.Tensor, data: OwnData) -> None:

@@ -11,8 +11,10 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from vfgnn.errors import ConfigError, VfgnnError
+from vfgnn.explained import explain
 from vfgnn.files import PartyFile
-from vfgnn.settings import MOST, Count, Public, Sealed, explain
+from vfgnn.id_shape import IdShape
+from vfgnn.settings import MOST, Count, Public, Sealed
 from vfgnn.transport import certificates
 
 
@@ -45,6 +47,7 @@ class Card(Public):
     features: Count | None = None  # holders: columns after encoding
     edges: bool = False
     classes: Annotated[int, Field(ge=2, le=MOST)] | None = None  # the label holder
+    ids: IdShape | None = None  # holders: how their ids are written
     sealed: SealedShape | None = None  # holders whose tables the sealed protocol can take
 
 
@@ -59,17 +62,20 @@ class MadeCard:
 def make_card(party: PartyFile, address: str | None, chosen: Sealed, entry_bound: int | None) -> MadeCard:
     """From this party's own files. `entry_bound`: what it declares; None: its own count, rounded up.
 
-    Reveals: numbers of columns and classes, and a rounded number of edges, to whoever is given the card.
+    Reveals: numbers of columns and classes, a rounded number of edges, and how ids are written (digits or not, how
+    long, whether some begin with 0), to whoever is given the card.
     """
     common = {"name": party.name, "address": address, "certificate": party.certificate.read_text()}
     if party.data is None:
         return MadeCard(Card.model_validate(common))
+    from vfgnn.data.ids import shape_of_ids
     from vfgnn.party import sealed_tables
     from vfgnn.party.own_data import columns_of, read_tables
     from vfgnn.party.sealed_data import is_whole
 
     found, columns = read_tables(party), columns_of(party)
-    shape = {
+    shape: dict[str, object] = {
+        "ids": shape_of_ids(found.nodes.ids),
         "features": int(found.nodes.x.shape[1]),
         "edges": found.edges is not None and len(found.edges.source) > 0,
         "classes": None if found.labels is None else len(found.labels.classes),

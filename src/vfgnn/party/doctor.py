@@ -18,11 +18,12 @@ from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile, load_federation, load_party
 from vfgnn.party.finding import Finding, as_finding
 from vfgnn.party.own_data import load_data
-from vfgnn.party.programs import of_run
+from vfgnn.party.programs import most_recorded, of_run
 from vfgnn.party.sealed_findings import sealed_findings
 from vfgnn.party.session import capacities
 from vfgnn.transport import certificates
 from vfgnn.transport.endpoint import DOCTOR, LATER, RUN, Endpoint
+from vfgnn.transport.reach import AS_RUNNING
 from vfgnn.transport.revocation import RevocationList
 from vfgnn.transport.wire import Hello, highest_common
 
@@ -61,6 +62,8 @@ def examine(
         endpoint = make_endpoint(file, own)
     except VfgnnError as error:
         return [*findings, as_finding("key and certificate", error)]
+    if own.record_view:
+        findings.append(_recorded(file, own))
     findings += asyncio.run(_peers(endpoint, wait_s))
     return findings
 
@@ -87,17 +90,17 @@ def _home(file: FederationFile, own: PartyFile) -> Iterator[Finding]:
     yield from _revocations(file, own)
     try:
         data = load_data(file, own)
-        found = f"{data.holding}, {data.labels or 'no labels'}"
-        if data.tables is not None:
-            tables = data.tables
-            found = f"{tables.nodes}, {tables.edges or 'no edges'}, {tables.labels or 'no labels'}"
-        elif data.holding is None:
-            found = "none, as it should be"
-        yield Finding("data", "ok", found)
+        yield Finding("data", "ok", data.in_words())
         if file.agreement.sealed:
             yield from sealed_findings(file, own, data)
     except VfgnnError as error:
         yield as_finding("data", error)
+
+
+def _recorded(file: FederationFile, own: PartyFile) -> Finding:
+    size = most_recorded(file, own.name) / 1e6
+    found = f"contents of messages are kept for `vfgnn audit`, encrypted, at most {size:.1f} MB for each start"
+    return Finding("view", "note", found, "leave record_view out of party.toml where no audit is planned")
 
 
 def _own_certificate(file: FederationFile, own: PartyFile) -> Finding:
@@ -186,29 +189,26 @@ async def _peers(endpoint: Endpoint, wait_s: float) -> list[Finding]:
 
 async def _peer(endpoint: Endpoint, peer: str, called: dict[str, Hello], deadline: float) -> Finding:
     address = endpoint.file.parties[peer].address
+    absent: NotThere | None = None
     while True:
         if peer in called:
             return _compare(endpoint, peer, called[peer], 0.0)
         if address is not None:
-            finding = await _call(endpoint, peer)
-            if finding is not None:
-                return finding
+            found = await _call(endpoint, peer)
+            if isinstance(found, Finding):
+                return found
+            absent = found
         if time.monotonic() >= deadline:
             break
         await asyncio.sleep(0.3)
-    if address is None:
+    if absent is None:
         what = "has no address, so it dials this party; it has not called"
         return Finding(peer, "note", what, f"{peer} runs vfgnn doctor while this one waits (--wait 60)")
-    return Finding(
-        peer,
-        "fault",
-        f"nobody answers at {address}",
-        f"{peer} must be running (vfgnn run, or vfgnn doctor --wait 60) and listen there; then look at firewalls",
-    )
+    return Finding(peer, "fault", absent.what, absent.hint or f"{peer} {AS_RUNNING}")
 
 
-async def _call(endpoint: Endpoint, peer: str) -> Finding | None:
-    """None if nobody is there (yet)."""
+async def _call(endpoint: Endpoint, peer: str) -> Finding | NotThere:
+    """Why nobody is there (yet), or what was found."""
     try:
         connection = await endpoint.dial(peer, DOCTOR)
         began = time.monotonic()
@@ -217,8 +217,8 @@ async def _call(endpoint: Endpoint, peer: str) -> Finding | None:
         finally:
             await connection.close()
         return _compare(endpoint, peer, hello, (time.monotonic() - began) / 2)
-    except NotThere:
-        return None
+    except NotThere as absent:
+        return absent
     except PeerRefused as error:
         return as_finding(peer, error)
 

@@ -11,9 +11,10 @@ from pydantic import ValidationError
 
 from vfgnn.agreement import DEALER, SERVER, HolderShape
 from vfgnn.errors import ConfigError
-from vfgnn.files import FederationFile, Limits, to_toml
+from vfgnn.explained import explain
+from vfgnn.files import FederationFile, Limits, ListedHolder, to_toml
 from vfgnn.party.cards import Card
-from vfgnn.settings import Preset, Sealed, Settings, explain, make_settings
+from vfgnn.settings import Preset, Sealed, Settings, make_settings
 from vfgnn.writing import write_whole
 
 SEALED, SPLIT = "sealed", "split"
@@ -81,7 +82,7 @@ def write_federation_file(
         "settings": chosen,
         "server": _reachable(by_name, SERVER) if served else None,
         "dealer": _reachable(by_name, DEALER) if DEALER in by_name else None,
-        "holders": [{**_reachable(by_name, card.name), **_shape(card, checked)} for card in holders],
+        "holders": [{**_reachable(by_name, card.name), **_shape(card, checked), "ids": _ids(card)} for card in holders],
     }
     try:
         file = FederationFile.model_validate(document)
@@ -130,6 +131,20 @@ def _shape(card: Card, settings: Settings) -> dict[str, object]:
     if settings.protocol == SEALED:
         shape |= _sealed_shape(card, settings.sealed)
     return HolderShape.model_validate(shape).model_dump()
+
+
+def _ids(card: Card) -> dict[str, object] | None:
+    return None if card.ids is None else card.ids.model_dump()
+
+
+def lost_zeros_of(holders: Sequence[ListedHolder]) -> list[tuple[str, str]]:
+    """Holders whose ids look like another's after their leading zeros were lost, each with that other."""
+    return [
+        (one.name, other.name)
+        for one in holders
+        for other in holders
+        if one.ids is not None and other.ids is not None and one.ids.has_lost_zeros_of(other.ids)
+    ]
 
 
 def _sealed_shape(card: Card, chosen: Sealed) -> dict[str, object]:

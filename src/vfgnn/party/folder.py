@@ -117,13 +117,16 @@ class RunFolder:
         """Copies of noised messages, for steps that may be done again."""
         return self.path / "noised"
 
-    def begin(self, run: str, step: int, file: FederationFile) -> None:
-        """All peers agree: note what on. Metrics of steps that will be done again are taken back."""
+    def begin(self, run: str, step: int, file: FederationFile, *, first: int = 0) -> None:
+        """All peers agree: note what on. Metrics of steps that will be done again are taken back.
+
+        `first`: the number that metrics give the first step.
+        """
         self._began = time.perf_counter()
         metrics = self.path / "metrics.jsonl"
         if metrics.is_file():
             with reading(metrics):
-                kept = [line for line in read_lines(metrics) if a_number(line["epoch"]) < step]
+                kept = [line for line in read_lines(metrics) if a_number(line["epoch"]) < first + step]
                 self._began -= a_number(kept[-1]["at_s"]) if kept else 0.0  # the clock of the run goes on
             write_whole(metrics, "".join(f"{json.dumps(line)}\n" for line in kept))
         known = self._about if step and self._about.get("run") == run else {}

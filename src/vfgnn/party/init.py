@@ -3,12 +3,15 @@
 Somebody collects the cards and writes federation.toml from them (federation_file.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from vfgnn.agreement import DEALER, SERVER
 from vfgnn.errors import ConfigError
-from vfgnn.files import DataFiles, PartyFile, to_toml
+from vfgnn.files import DataFiles, PartyFile, Reachable, to_toml
 from vfgnn.party.cards import Card, make_card
 from vfgnn.settings import Preset, Sealed
 from vfgnn.writing import write_whole
@@ -47,34 +50,30 @@ def write_party(
     data: DataFiles | None = None,
     sealed: Sealed | None = None,
     entry_bound: int | None = None,
+    accept: Sequence[str] = (),
     allow_scores: bool = False,
 ) -> Written:
     """party.toml and the card, in the party's own folder.
 
-    `sealed`: the maps that its columns are counted with; `entry_bound`: what it declares, None: proposed.
-    `allow_scores`: its consent, which stays in party.toml.
+    `sealed`: the maps that its columns are counted with; `entry_bound`: what it declares, None: proposed; `accept`:
+    findings in its tables that are meant so; `allow_scores`: its consent, which stays in party.toml.
     """
-    key, certificate = folder / f"{name}.key.pem", folder / f"{name}.certificate.pem"
-    if not key.is_file() or not certificate.is_file():
-        raise ConfigError(
-            f"no key of {name}",
-            expected=f"{key.name} and {certificate.name} in {folder}",
-            hint=f"vfgnn keys new {name} --folder {folder}",
-        )
+    key, certificate = keys_of(folder, name)
     holds = name not in (SERVER, DEALER)
     if holds != (data is not None):
         raise ConfigError(
             f"{name} {'needs' if holds else 'may not have'} data", expected="--nodes at holders, at nobody else"
         )
     tables = {} if data is None else {kind: path for kind in TABLES if (path := getattr(data, kind)) is not None}
-    columns = {} if data is None else data.columns
-    resolved = {kind: str(path.resolve()) for kind, path in tables.items()}
+    how: dict[str, object] = {} if data is None else {"columns": data.columns, "csv": data.csv}
+    resolved = {kind: path.resolve() for kind, path in tables.items()}
     party = PartyFile.model_validate(
         {
             "name": name,
             "key": key,
             "certificate": certificate,
-            "data": {**resolved, "columns": columns} if holds else None,
+            "accept": tuple(accept),
+            "data": {**resolved, **how} if holds else None,
         }
     )
     # Refuses tables that cannot be read before anything is written.
@@ -85,13 +84,44 @@ def write_party(
             raise ConfigError(
                 "there is such a file already", got=str(path), hint="move it away, or choose another folder"
             )
-    write_whole(where, _party_toml(name, resolved, columns, allow_scores=allow_scores), overwrite=False)
+    named = {kind: str(_from(folder.resolve(), path)) for kind, path in resolved.items()}
+    told_itself = _party_toml(name, {**named, **how} if holds else {}, accept, allow_scores=allow_scores)
+    write_whole(where, told_itself, overwrite=False)
     heading = f"# What the others may know of {name}: give this file to whoever writes the federation file.\n"
     write_whole(told, heading + to_toml(_without_nothing(made.card)), for_others=True, overwrite=False)
     return Written(where, told, made.card, made.not_sealed)
 
 
-def _party_toml(name: str, tables: dict[str, str], columns: dict[str, object], *, allow_scores: bool) -> str:
+def keys_of(folder: Path, name: str) -> tuple[Path, Path]:
+    """The files of the key and of the certificate, which are there."""
+    key, certificate = folder / f"{name}.key.pem", folder / f"{name}.certificate.pem"
+    if not key.is_file() or not certificate.is_file():
+        raise ConfigError(
+            f"no key of {name}",
+            expected=f"{key.name} and {certificate.name} in {folder}",
+            hint=f"vfgnn keys new {name} --folder {folder}",
+        )
+    return key, certificate
+
+
+def refuse_unusable_address(address: str) -> None:
+    """Before tables are read: what the others cannot dial."""
+    if address == "none":
+        return
+    try:
+        Reachable(address=address)
+    except ValidationError:
+        raise ConfigError(
+            "an address that cannot be dialled", expected="host:port, such as bank.example:7001, or none", got=address
+        ) from None
+
+
+def _from(folder: Path, path: Path) -> Path:
+    """Within this folder as seen from it, so that the folder can be moved."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def _party_toml(name: str, data: dict[str, object], accept: Sequence[str], *, allow_scores: bool) -> str:
     lines = [
         f"# {name}'s own file. Nothing of it is ever sent.",
         f'name = "{name}"',
@@ -101,13 +131,23 @@ def _party_toml(name: str, tables: dict[str, str], columns: dict[str, object], *
         '# listen = "0.0.0.0:7001"             # interface and port; default: the port of the federation file',
         "# threads = 4                           # default: all cores",
     ]
-    if not tables:
-        return "\n".join(lines) + "\n"
-    consent = "allow_scores = true                     # sealed: the label holder may be shown scores, not only classes"
-    text = "\n".join([*lines, consent if allow_scores else f"# {consent}"]) + "\n"
-    data = to_toml({"data": {**tables, "columns": columns}})
-    data = data.replace("[data]", "[data]  # CSV or Parquet; paths may be relative to this file", 1)
-    return text + data.replace("[data.columns]", "[data.columns]  # which column is what (docs/tables.md)", 1)
+    if data:
+        lines += ["# min_common = 0.1                      # share of our ids that all must have, or a run ends"]
+        lines += [to_toml({"accept": list(accept)}).strip()] if accept else []
+        consent = (
+            "allow_scores = true                     # sealed: the label holder may see scores, not just classes"
+        )
+        lines += [consent if allow_scores else f"# {consent}"]
+    text = "\n".join(lines) + "\n"
+    if not data:
+        return text
+    written = to_toml({"data": {key: value for key, value in data.items() if value != {}}})
+    for table, comment in (
+        ("data", "CSV or Parquet; paths may be relative to this file"),
+        ("data.columns", "which column is what (docs/tables.md)"),
+    ):
+        written = written.replace(f"[{table}]\n", f"[{table}]  # {comment}\n", 1)
+    return text + written
 
 
 def _without_nothing(card: Card) -> dict[str, object]:

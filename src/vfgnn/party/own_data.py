@@ -7,6 +7,7 @@ something to read.
 import hashlib
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,14 +15,16 @@ from pydantic import ValidationError
 
 from vfgnn import randomness
 from vfgnn.agreement import DEALER, SERVER, Agreement
-from vfgnn.errors import ConfigError, DataError
-from vfgnn.files import FederationFile, PartyFile
-from vfgnn.settings import explain
+from vfgnn.errors import ConfigError, DataError, TableError
+from vfgnn.explained import explain
+from vfgnn.files import DataFiles, FederationFile, PartyFile, TableKind
 
 if TYPE_CHECKING:
     from vfgnn.data.feature_maps import FeatureMap
     from vfgnn.data.holdings import Holding, Labels
-    from vfgnn.data.tables import Columns, EdgeTable, LabelTable, NodeTable
+    from vfgnn.data.label_table import LabelTable
+    from vfgnn.data.sources import Source
+    from vfgnn.data.tables import Columns, EdgeTable, NodeTable
 
 
 PSI_LIBRARY = "private_set_intersection"
@@ -94,6 +97,24 @@ class OwnData:
     labels: "Labels | None" = None
     tables: OwnTables | None = None
 
+    def in_words(self) -> str:
+        """Sizes alone, for its owner."""
+        holding, labels = self.everything, self.labels
+        if holding is None:
+            return "none, as it should be"
+        told = [
+            f"{holding.size:,} nodes, {holding.x.shape[1]:,} features, {holding.edge_index.shape[1]:,} edge entries"
+        ]
+        if self.tables is not None and self.tables.edges is not None and self.tables.edges.unknown:
+            told.append(f"{self.tables.edges.unknown:,} rows of edges dropped: an end is not in the node table")
+        if self.tables is not None and self.tables.labels is not None:
+            found = self.tables.labels
+            told.append(f"{len(found.rows):,} labels of {len(found.classes)} classes")
+        elif labels is not None:
+            parts = ((name, len(getattr(labels, name))) for name in ("train", "val", "test"))
+            told.append(f"{labels.classes} classes; " + ", ".join(f"{name} {count:,}" for name, count in parts))
+        return "; ".join(told)
+
     @property
     def everything(self) -> "Holding | None":
         """All rows that there are: of tables also those that are not common."""
@@ -123,7 +144,7 @@ def load_data(file: FederationFile, party: PartyFile, *, fitted: Fitted | None =
             "tables: nodes = ..." if data.nodes is None else "holding = ..., or an [alignment] in the federation file"
         )
         raise ConfigError("data of another kind than the federation file expects", expected=wanted, where="party.toml")
-    found = _load_tables(agreement, party, fitted) if data.holding is None else _load_prepared(agreement, party)
+    found = _load_tables(file, party, fitted) if data.holding is None else _load_prepared(agreement, party)
     if agreement.sealed and fitted is None:  # a trained model's nodes are looked at when its role is made
         from vfgnn.party.sealed_data import refuse_unfit
 
@@ -151,28 +172,55 @@ def _load_prepared(agreement: Agreement, party: PartyFile) -> OwnData:
 
 def columns_of(party: PartyFile) -> "Columns":
     """[data.columns], checked."""
+    return checked_columns(party.data)
+
+
+def checked_columns(data: DataFiles | None) -> "Columns":
+    """The same, also where there is no party.toml yet."""
     from vfgnn.data.tables import Columns
 
     try:
-        return Columns.model_validate({} if party.data is None else party.data.columns)
+        return Columns.model_validate({} if data is None else data.columns)
     except ValidationError as error:
         raise explain(error, "[data.columns] in party.toml", Columns) from None
 
 
+def table_of(data: DataFiles, kind: TableKind) -> "Source | None":
+    """One of this holder's tables, and how it is written."""
+    from vfgnn.data.dialect import Dialect
+    from vfgnn.data.sources import source_of
+
+    path: Path | None = getattr(data, kind)
+    try:
+        dialect = Dialect.model_validate(data.csv.get(kind, {}))
+    except ValidationError as error:
+        raise explain(error, f"[data.csv.{kind}] in party.toml", Dialect) from None
+    return None if path is None else source_of(path, dialect=dialect)
+
+
 def read_tables(party: PartyFile, *, stratified: bool = True, fitted: int | None = None) -> OwnTables:
-    """This holder's tables; labels that will be noised are split without regard to their classes."""
+    """This holder's tables; labels that will be noised are split without regard to their classes.
+
+    `fitted`: of a trained model. Without it, tables that are hardly meant so are refused (data/disasters.py).
+    """
     from vfgnn.data import tables
+    from vfgnn.data.disasters import disasters, refuse_disasters
+    from vfgnn.data.label_table import read_labels
 
     data, columns = party.data, columns_of(party)
-    if data is None or data.nodes is None:
+    source = None if data is None else table_of(data, "nodes")
+    if data is None or source is None:
         raise ConfigError("no tables", expected="[data] nodes = ... in party.toml")
-    nodes = tables.read_nodes(data.nodes, columns, fitted=fitted)
-    edges = None if data.edges is None else tables.read_edges(data.edges, columns, nodes)
-    labels = None
-    if data.labels is not None:
+    nodes = tables.read_nodes(source, columns, fitted=fitted)
+    source = table_of(data, "edges")
+    edges = None if source is None else tables.read_edges(source, columns, nodes)
+    labels, source = None, table_of(data, "labels")
+    if source is not None:
         # The key only this party has: nobody else can tell from an id whether its label trains.
         secret = randomness.derive_key(hashlib.sha256(_key_of(party)).digest(), "label split")
-        labels = tables.read_labels(data.labels, columns, nodes, key=secret, stratified=stratified)
+        labels = read_labels(source, columns, nodes, key=secret, stratified=stratified)
+    if fitted is None:
+        refuse_disasters(disasters(nodes, edges, labels, columns), party.accept)
     return OwnTables(nodes, edges, labels)
 
 
@@ -189,7 +237,29 @@ def _key_of(party: PartyFile) -> bytes:
         ) from None
 
 
-def _load_tables(agreement: Agreement, party: PartyFile, fitted: Fitted | None) -> OwnData:
+def _refuse_lost_zeros(file: FederationFile, party: PartyFile, found: OwnTables) -> None:
+    """Ids that another holder has with leading zeros, by what the federation file says of how they are written."""
+    from vfgnn.data.faults import TableFault
+    from vfgnn.data.ids import shape_of_ids
+
+    own = shape_of_ids(found.nodes.ids)
+    for other in file.holders:
+        theirs = other.ids
+        if theirs is None or other.name == party.name or TableFault.LOST_ZEROS in party.accept:
+            continue
+        if own.has_lost_zeros_of(theirs):
+            raise TableError(
+                TableFault.LOST_ZEROS,
+                f"ids of {other.name} have leading zeros, those of {party.name} have none",
+                expected=f"ids written alike at all holders: digits with leading zeros, up to {theirs.longest}",
+                file=found.nodes.file,
+                hint="write them as text, so that no program drops their zeros; "
+                f'or accept = ["{TableFault.LOST_ZEROS}"] in party.toml',
+            )
+
+
+def _load_tables(file: FederationFile, party: PartyFile, fitted: Fitted | None) -> OwnData:
+    agreement = file.agreement
     stratified, known = agreement.settings.privacy.label_epsilon is None, fitted or Fitted(None, None)
     found = read_tables(party, stratified=stratified, fitted=known.rows)
     if agreement.sealed:
@@ -197,6 +267,8 @@ def _load_tables(agreement: Agreement, party: PartyFile, fitted: Fitted | None) 
 
         sealed_tables.refuse_edges(found, columns_of(party))
         found = sealed_tables.mapped(found, agreement.settings.sealed, known.columns)
+    if fitted is None:
+        _refuse_lost_zeros(file, party, found)
     shape = next(holder for holder in agreement.holders if holder.name == party.name)
     has_edges = found.edges is not None and len(found.edges.source) > 0
     declared = [("features", shape.features, int(found.nodes.x.shape[1])), ("edges", shape.edges, has_edges)]

@@ -56,17 +56,19 @@ class Predictor:
         session = NetworkSession(endpoint, of_model(self.file, self.party.name), log=log)
         session.resize([])  # a pass makes room when it knows for how many nodes
         with session.met(wait_s=self.file.patience.start_s) as start, disk_patience(self.file):
-            model.refuse_other(start)
+            model.meet(start)
             return model.ask(session, trained, run=start.start, new_nodes=self.new_nodes, ids=ids)
 
 
 def wanted_ids(party: PartyFile, path: Path | None) -> pa.Array | None:
-    """The ids of a table, as the node table writes them."""
+    """The ids of a table, as the node table writes them; a CSV may be written in any way that can be told."""
     if path is None:
         return None
-    from vfgnn.data.tables import read_ids  # at the label holder only: nobody else's process may load it
+    from vfgnn.data.sources import sniffed  # at the label holder only: nobody else's process may load it
+    from vfgnn.data.tables import read_ids
 
-    return read_ids(path, columns_of(party))
+    columns = columns_of(party)
+    return read_ids(sniffed(path, [columns.id]), columns)
 
 
 def write_table(table: pa.Table, path: Path) -> None:

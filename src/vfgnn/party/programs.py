@@ -14,6 +14,7 @@ from vfgnn.files import Alignment, FederationFile
 from vfgnn.program import Program
 from vfgnn.sealed import sizes as sealed_sizes
 from vfgnn.split import steps as split_steps
+from vfgnn.view_file import most_bytes
 
 
 def training(agreement: Agreement, me: str | None = None) -> Program[Any]:
@@ -43,20 +44,29 @@ def trained_steps(agreement: Agreement) -> int:
 
 def end_step(agreement: Agreement) -> int:
     """The number of the state that a party ends with."""
-    return trained_steps(agreement) if agreement.sealed else split_steps.end_step(agreement)
+    return sealed_sizes.end_step(agreement) if agreement.sealed else split_steps.end_step(agreement)
 
 
-def checkpoint_steps(agreement: Agreement, every: int) -> list[int]:
-    """The steps at whose beginning every party writes its state.
+def checkpoint_steps(agreement: Agreement, every: int, me: str) -> list[int]:
+    """The steps at whose beginning `me` writes its state, if it has any."""
+    if not agreement.sealed:
+        return split_steps.checkpoint_steps(agreement, every)
+    return sealed_sizes.checkpoint_steps(agreement, every) if me in keepers(agreement) else [0, end_step(agreement)]
 
-    A sealed training is short, and all its masks are drawn anew with every start: it begins again, or is over.
-    """
-    return [0, end_step(agreement)] if agreement.sealed else split_steps.checkpoint_steps(agreement, every)
+
+def keepers(agreement: Agreement) -> tuple[str, ...]:
+    """Whose state a run goes on from. The sealed protocol's dealer and server begin anew with every start."""
+    return agreement.holder_names if agreement.sealed else agreement.parties
 
 
 def of_run(file: FederationFile, me: str | None = None) -> list[Program[Any]]:
     """`vfgnn run`: align where there are tables, train, leave together. `me`: who follows them; None: any party."""
     return [*_alignment(file), *of_training(file, None, me)]
+
+
+def most_recorded(file: FederationFile, me: str) -> int:
+    """Bytes that one process of `me` may put on its disk where it records its view."""
+    return most_bytes(me, (message for program in of_run(file, me) for message in program.messages()))
 
 
 def of_training(file: FederationFile, nodes: int | None, me: str | None = None) -> list[Program[Any]]:

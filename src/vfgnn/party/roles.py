@@ -45,10 +45,15 @@ def make_role(
     agreement: Agreement, channel: Channel, own: Contribution, *, protocol: Protocol | None = None
 ) -> AnyRole:
     """The role that the party's name gives it, in the protocol of the settings or in another one."""
-    name, protocol = channel.party, protocol or agreement.settings.protocol
+    made: AnyRole = role_type(agreement, channel.party, protocol)(agreement, channel, own)
+    return made
+
+
+def role_type(agreement: Agreement, name: str, protocol: Protocol | None = None) -> type[Any]:
+    """The role's class; its module is loaded."""
     role = name if name in (SERVER, DEALER) else "label holder" if name == agreement.label_holder else "holder"
-    module, _, kind = ROLES[protocol][role].partition(":")
-    made: AnyRole = getattr(import_module(module), kind)(agreement, channel, own)
+    module, _, kind = ROLES[protocol or agreement.settings.protocol][role].partition(":")
+    made: type[Any] = getattr(import_module(module), kind)
     return made
 
 

@@ -8,7 +8,7 @@ Runs at the holder. Nothing leaves but what `declared_bound` proposes for its ca
 from dataclasses import replace
 
 from vfgnn.data.feature_maps import FeatureMap, fitted_map
-from vfgnn.data.tables import Columns, NodeTable
+from vfgnn.data.tables import Columns
 from vfgnn.errors import ConfigError
 from vfgnn.party.own_data import OwnTables
 from vfgnn.party.sealed_data import counted_entries
@@ -22,9 +22,8 @@ def mapped(tables: OwnTables, chosen: Sealed, kept: FeatureMap | None = None) ->
     columns = fitted_map(own, chosen) if kept is None else kept
     if columns is None:
         return tables
-    nodes = tables.nodes
-    named = NodeTable(ids=nodes.ids, x=columns.apply(own), names=columns.names(nodes.names))
-    return replace(tables, nodes=named, columns=columns)
+    nodes = replace(tables.nodes, x=columns.apply(own), names=columns.names(tables.nodes.names))
+    return replace(tables, nodes=nodes, columns=columns)
 
 
 def refuse_edges(tables: OwnTables, columns: Columns) -> None:

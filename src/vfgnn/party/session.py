@@ -4,7 +4,6 @@ The same for run, predict, serve and the baseline; memory and TLS are two transp
 whom is in the program.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
@@ -20,10 +19,10 @@ from vfgnn.transport.capacity import Capacity, LinkBudget
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.network import Network
 from vfgnn.transport.wire import Start
+from vfgnn.view_file import ViewRecorder
 from vfgnn.writing import patient
 
 DISK_SHARE = 0.5  # of message_s: before the others stop waiting for a message, this party has left in order
-TOLD_S, MOST_TOLD_S = 3.0, 300.0  # until the operator hears for whom this party waits; twice as long each time
 AnyProgram = Program[Any]  # whatever its moments are
 
 
@@ -40,9 +39,11 @@ class MeetingTransport(Transport, Protocol):
 class Session:
     """A channel over a transport, from meeting to goodbye."""
 
-    def __init__(self, me: str, transport: MeetingTransport, *, log: MessageLog | None = None) -> None:
+    def __init__(
+        self, me: str, transport: MeetingTransport, *, log: MessageLog | None = None, view: ViewRecorder | None = None
+    ) -> None:
         self._transport = transport
-        self.channel = Channel(me, transport, log=log)
+        self.channel = Channel(me, transport, log=log, view=view)
 
     def resize(self, programs: Iterable[AnyProgram]) -> None:
         """From now on these programs are followed, and no message of another one is read; memory has room for all."""
@@ -68,26 +69,30 @@ class Session:
 class NetworkSession(Session):
     """Over TLS, to the parties that the federation file lists. `programs`: all that may ever be followed."""
 
-    def __init__(self, endpoint: Endpoint, programs: Iterable[AnyProgram], *, log: MessageLog | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        programs: Iterable[AnyProgram],
+        *,
+        log: MessageLog | None = None,
+        view: ViewRecorder | None = None,
+    ) -> None:
         self.network = Network(endpoint, capacities(endpoint.me, programs), on_event=logs.event)
-        super().__init__(endpoint.me, self.network, log=log)
+        super().__init__(endpoint.me, self.network, log=log, view=view)
         self._leader = endpoint.file.label_holder
 
     @contextmanager
     def _telling(self, wait_s: float) -> Iterator[None]:
         """Soon, and then less and less often."""
-        met, began = Event(), time.monotonic()
+        met = Event()
 
-        def tell() -> None:
-            pause = TOLD_S
-            while not met.wait(pause):
-                away = self.network.away
-                told = {"heard": "; ".join(f"{who}: {what}" for who, what in away.items())} if away else {}
-                missing = " and ".join(away) or f"{self._leader}, which waits for the others"
-                logs.event("waiting", peers=missing, since_s=round(time.monotonic() - began), of_s=wait_s, **told)
-                pause = min(2 * pause, MOST_TOLD_S)
+        def missing() -> dict[str, object]:
+            away = self.network.away
+            told = {"heard": "; ".join(f"{who}: {what}" for who, what in away.items())} if away else {}
+            peers = " and ".join(away) or f"{self._leader}, which waits for the others"
+            return {"peers": peers, "of_s": wait_s, **told}
 
-        thread = Thread(target=tell, name="waiting", daemon=True)
+        thread = Thread(target=logs.tell_waiting, args=(met.wait, missing), name="waiting", daemon=True)
         thread.start()
         try:
             yield

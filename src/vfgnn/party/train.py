@@ -28,7 +28,7 @@ from vfgnn.party.accounts import Accounts
 from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
-from vfgnn.party.roles import AnyRole, contribution_of, make_role
+from vfgnn.party.roles import AnyRole, contribution_of, make_role, role_type
 from vfgnn.party.sealed_notes import note_bytes, note_opened
 from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
 from vfgnn.program import Watch, carry_out
@@ -38,6 +38,7 @@ from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.goodbye import brief
 from vfgnn.transport.memory import InMemoryNetwork
 from vfgnn.transport.wire import Start
+from vfgnn.view_file import ViewRecorder
 
 if TYPE_CHECKING:
     from vfgnn.privacy.copies import MessageCopies
@@ -71,6 +72,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
         torch.set_num_threads(party.threads or torch.get_num_threads())
         refuse_unusable_key(file, party)
         data = load_data(file, party)
+        role_type(agreement, party.name)  # loaded while nobody waits for this party yet
         folder = RunFolder(party.run_folder, party.name, fresh=fresh)
         logs.configure(party.name, file=folder.log, as_json=log_json)
         if party.insecure_seed is not None:
@@ -79,13 +81,12 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             folder.checkpoints,
             party=party.name,
             federation=agreement.digest,
-            scheduled=programs.checkpoint_steps(agreement, file.checkpoint_every),
+            scheduled=programs.checkpoint_steps(agreement, file.checkpoint_every, party.name),
         )
         ledger = None if party.data is None or agreement.settings.privacy.off else _open_ledger(party)
         accounts = opened.enter_context(closing(Accounts.of(file, party)))
-        run = OwnRun(
-            file, party, data, folder, kept, MessageLog(folder.messages), ledger, accounts, programs.end_step(agreement)
-        )
+        log, view = MessageLog(folder.messages), _open_view(file, party, folder) if party.record_view else None
+        run = OwnRun(file, party, data, folder, kept, log, view, ledger, accounts, programs.end_step(agreement))
         try:
             yield run
         except BaseException as error:
@@ -93,6 +94,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             if isinstance(error, PeerFailed):
                 folder.note("peer_failed", True)
             with told_if_lost():
+                run.close_view()
                 folder.end(run.traffic, revealed=run.revealed, outcome=None, error=reason)
             logs.event(Event.RUN_FAILED, reason=brief(error))
             raise
@@ -122,6 +124,7 @@ class OwnRun:
     folder: RunFolder
     kept: Checkpoints
     log: MessageLog
+    view: ViewRecorder | None
     ledger: "Ledger | None"
     accounts: Accounts
     end: int  # the number of the final state
@@ -160,8 +163,8 @@ class OwnRun:
         late = self._restarted or (self._ended and self.party.name != DEALER)
         patience = self.file.patience
         wait_s, key = (patience.away_s, "away_s") if late else (patience.start_s, "start_s")
-        endpoint = Endpoint(self.file, self.party, run=self.kept.run, steps=tuple(self.kept.steps))
-        session = self._session = NetworkSession(endpoint, programs.of_run(self.file, self.party.name), log=self.log)
+        endpoint, may_follow = self._endpoint(), programs.of_run(self.file, self.party.name)
+        session = self._session = NetworkSession(endpoint, may_follow, log=self.log, view=self.view)
         session.channel.traffic, session.channel.revealed = self.traffic, self.revealed
         if self.file.alignment is not None:
             session.resize(programs.of_alignment(self.file))  # until the number of nodes is known
@@ -178,6 +181,17 @@ class OwnRun:
             finally:
                 role.close()
             self.over, self.outcome = True, None if role.result is None else role.result.outcome
+
+    def _endpoint(self) -> Endpoint:
+        agreement = self.file.agreement
+        return Endpoint(
+            self.file,
+            self.party,
+            run=self.kept.run,
+            steps=tuple(self.kept.steps),
+            keepers=programs.keepers(agreement),
+            unwritten=1 if agreement.sealed else None,  # sealed, what is not on a disk is never gone on from
+        )
 
     @contextmanager
     def _kept_on_failure(self) -> Iterator[None]:
@@ -206,12 +220,13 @@ class OwnRun:
         role = self._make(self.file.agreement_over(self.nodes), nowhere, self.kept.run or "")
         role.load(role.state_type.from_tensors(self.kept.load(self.end)))
         role.close()
-        self.folder.begin(self.kept.run or "", self.end, self.file)
+        self.folder.begin(self.kept.run or "", self.end, self.file, first=int(self.file.agreement.sealed))
         self.over, self.outcome = True, None if role.result is None else role.result.outcome
 
     def _role(self, start: Start, session: Session) -> AnyRole:
         """This party's role, standing at the step that the label holder named."""
-        resumes = start.run == self.kept.run and start.step in self.kept.steps
+        keeps = self.party.name in programs.keepers(self.file.agreement)
+        resumes = (start.run == self.kept.run and start.step in self.kept.steps) or bool(start.step and not keeps)
         if not resumes and (start.step or start.run == self.kept.run):
             raise CheckpointRefused(
                 "the label holder names a step that this party does not have",
@@ -219,16 +234,17 @@ class OwnRun:
                 got=f"step {start.step} of run {start.run}",
             )
         self.kept.go_back(start.run, start.step)
-        self.folder.begin(start.run, start.step, self.file)
+        self.folder.begin(start.run, start.step, self.file, first=int(self.file.agreement.sealed))
         begins = Event.RUN_GOES_ON if resumes else Event.RUN_BEGINS
-        logs.event(begins, run=start.run, step=start.step, protocol=start.protocol)
+        logs.event(begins, run=start.run, start=start.start, step=start.step, protocol=start.protocol)
         self._find_nodes(None if resumes else session, start.run)
         session.resize(programs.of_training(self.file, self.nodes, self.party.name))
         agreement = self.file.agreement_over(self.nodes)
         if self.ledger is not None and agreement.settings.privacy.noises_rows:
             self._copies = _open_copies(self.folder.noised, start.run)
-        role = self._make(agreement, session, start.start, self.accounts.account(run=start.run, start=start.start))
-        if resumes:
+        account = self.accounts.account(run=start.run, start=start.start, mark=lambda _: self.kept.forget_earlier())
+        role = self._make(agreement, session, start.start, account)
+        if resumes and keeps:
             role.load(role.state_type.from_tensors(self.kept.load(start.step)))
         elif self.ledger is not None:  # before anything that is noised leaves: what the run may come to
             for line in self._stated(agreement, None).lines():
@@ -265,14 +281,16 @@ class OwnRun:
             self.nodes, rows = aligning.kept(self.folder.path, run, self.data)
         else:
             self.nodes, rows = aligning.align(self.file, session.channel, self.data)
+            share = {} if self.data.tables is None else {"common": aligning.told_share(self.data, self.nodes)}
+            logs.event("nodes aligned", nodes=self.nodes, **share)
+            aligning.refuse_few(self.party, self.data, self.nodes)
             aligning.keep(self.folder.path, run or "", self.nodes, rows, self.data)
-            logs.event("nodes aligned", nodes=self.nodes)
         self.data = aligning.over(self.file, self.data, rows)
 
     def _keep(self, role: AnyRole, number: int) -> None:
         """The beginning of step `number` in memory, and on disk where it is due."""
         if number not in self.kept.scheduled and role.agreement.sealed:
-            return  # there is no going on from here: what has been computed is under masks of this start
+            return  # what is on no disk is never gone on from
         self.kept.remember(number, role.state().to_tensors())
         if number in self.kept.scheduled:
             if self.party.name == self.file.label_holder and self._session is not None:
@@ -284,12 +302,14 @@ class OwnRun:
 
     def _tell(self, number: int) -> None:
         self._take_place()
+        sealed, epochs = self.file.agreement.sealed, programs.trained_steps(self.file.agreement)
+        if sealed and number >= epochs:
+            return  # a part of what comes after the steps
         self.last_step = number
         sent, received = self.traffic.totals(self.party.name)
         known = self.folder.last_metrics
-        sealed = self.file.agreement.sealed  # its steps have no metrics
+        # The steps of sealed have no metrics.
         metrics = {} if known is None or sealed else {"loss": known.loss, "val_accuracy": known.val_accuracy}
-        epochs = programs.trained_steps(self.file.agreement)
         used = round(time.process_time(), 3)
         logs.event(Event.EPOCH, epoch=number, of=epochs, sent=sent, received=received, cpu_s=used, **metrics)
 
@@ -302,12 +322,18 @@ class OwnRun:
         if self.ledger is not None:
             self.folder.note("privacy", self._stated(agreement, self.ledger).to_json())
         seal(self.log, self.party)
+        self.close_view()
         if self.ledger is not None:
             _remove_copies(self.folder.noised)
             self.ledger.close()
         self.folder.end(self.traffic, revealed=self.revealed, outcome=self.outcome, error=None)
         found = {} if self.outcome is None else {"test_accuracy": round(self.outcome.test_accuracy, 4)}
         logs.event(Event.RUN_ENDED, **found)
+
+    def close_view(self) -> None:
+        """Where this party records it: no more messages will come."""
+        if self.view is not None:
+            self.view.close()
 
     def _stated(self, agreement: Agreement, ledger: "Ledger | None") -> "Statement":
         """What the privacy settings mean: before the run, or with what the ledger says."""
@@ -319,6 +345,13 @@ class OwnRun:
         spent = None if ledger is None else ledger.releases
         rows = None if party.mechanism is None else _own_rows(agreement, party.mechanism)
         return statement(agreement, spent=spent, edges=edges, labels=party.name == agreement.label_holder, rows=rows)
+
+
+def _open_view(file: FederationFile, party: PartyFile, folder: RunFolder) -> ViewRecorder:
+    """Where contents of messages are kept; how much that may come to is told beforehand."""
+    most = programs.most_recorded(file, party.name)
+    logs.event("this party's view is recorded", at_most_bytes=most, where=str(folder.path))
+    return ViewRecorder(folder.path)
 
 
 def _open_ledger(party: PartyFile) -> "Ledger":

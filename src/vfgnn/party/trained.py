@@ -9,11 +9,12 @@ Of a sealed model the label holder has every prediction that training opened: no
 New nodes: ids that came after training are aligned with the others' and predicted with the same weights. Holders append
 them to their tables; what was there stays where it was (split/new_nodes.py). Of a sealed model those that are asked for
 are opened, each once: the label holder keeps what it learns, and every other holder that it was opened (released.py).
+A pass that was interrupted when all holders had their shares of what it tells is told first, as it was, by the next.
 """
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,20 +29,15 @@ from vfgnn.files import FederationFile, PartyFile
 from vfgnn.party import aligning
 from vfgnn.party.accounts import Accounts
 from vfgnn.party.folder import RunState, hold, read_about
-from vfgnn.party.own_data import OwnData, load_data
-from vfgnn.party.programs import end_step, of_alignment, of_pass, prediction
-from vfgnn.party.released import OpenedById, Released
+from vfgnn.party.nodes import Nodes
+from vfgnn.party.programs import end_step, keepers, of_alignment, of_pass, prediction
+from vfgnn.party.released import AskedById, OpenedById, Released
 from vfgnn.party.roles import AnyRole, contribution_of, make_role
 from vfgnn.party.session import Session
 from vfgnn.privacy.ledger import Ledger
-from vfgnn.program import carry_out
+from vfgnn.program import Watch, carry_out
 from vfgnn.sealed.state import SealedState
-from vfgnn.split.new_nodes import (
-    in_trained_order,
-    places_of,
-    refuse_gone,
-    refuse_unfit,
-)
+from vfgnn.split.new_nodes import places_of, refuse_gone, refuse_unfit
 from vfgnn.split.state import SplitState
 from vfgnn.transport.endpoint import Endpoint
 from vfgnn.transport.wire import Start
@@ -82,6 +78,16 @@ class Predictions:
         return pa.array(self.classes).take(pa.array(self.probability.argmax(dim=1).numpy()))
 
 
+@dataclass(frozen=True, repr=False)
+class Pass:
+    """What a pass is about, and its name."""
+
+    run: str
+    new_nodes: bool
+    ids: Collection[str] | None = None  # at the label holder: that it asks for
+    goes_on: bool = False  # sealed: it was interrupted, and nothing is left of it but to tell
+
+
 class TrainedParty:
     """One party's part of a finished run."""
 
@@ -99,6 +105,7 @@ class TrainedParty:
             noised = party.data is not None and not agreement.settings.privacy.off
             self._released = Released(party.run_folder, self._kept.run)
             self._opened = OpenedById(party.run_folder, self._kept.run)
+            self._asked, self._interrupted = AskedById(party.run_folder, self._kept.run), False
             self._accounts = Accounts.of(file, party)
             self._ledger = Ledger(party.privacy_ledger, trained=True) if noised else None
         except BaseException:
@@ -112,21 +119,31 @@ class TrainedParty:
         refuse_unfit(self.file.agreement)
 
     def endpoint(self, purpose: str, *, standing: bool = False) -> Endpoint:
-        """To meet the others with the same model."""
-        steps = (self._end,)
-        return Endpoint(self.file, self.party, run=self._kept.run, steps=steps, purpose=purpose, standing=standing)
+        """To meet the others with the same model, and to find out whether all have their shares of a pass."""
+        return Endpoint(
+            self.file,
+            self.party,
+            run=self._kept.run,
+            steps=(self._end,) if self._asked.last is None else (self._end, self._end + 1),
+            keepers=keepers(self.file.agreement),
+            purpose=purpose,
+            standing=standing,
+        )
 
-    def refuse_other(self, start: Start) -> None:
-        """Where the parties have met over another model than this one."""
-        if (start.run, start.step) != (self._kept.run, self._end):
+    def meet(self, start: Start) -> None:
+        """Refuse others that have met over another model than this one; stand where all stand."""
+        if start.run != self._kept.run or start.step not in (self._end, self._end + 1):
             raise ProtocolError("a peer has another model", expected=f"run {self._kept.run}", got=f"run {start.run}")
+        self._interrupted = start.step > self._end
+        if not self._interrupted:
+            self._asked.clear()  # the label holder has heard it, or nobody told it
 
-    def load(self) -> "Nodes":
+    def load(self) -> Nodes:
         """This party's data as it is today, over the nodes of training."""
         return Nodes.load(self.file, self.party, self._kept)
 
     def ask(
-        self, session: Session, trained: "Nodes", *, run: str, new_nodes: bool, ids: Collection[str] | None = None
+        self, session: Session, trained: Nodes, *, run: str, new_nodes: bool, ids: Collection[str] | None = None
     ) -> Predictions | None:
         """One pass; `run` names it, and every mask and every line of the ledger with it.
 
@@ -142,20 +159,45 @@ class TrainedParty:
                 aligning.refuse_changed(self.party.run_folder, trained.data, trained.rows)
             now = trained.aligned_anew(self.file, channel)
         session.resize(of_pass(self.file, now.nodes, self.party.name, new_nodes=new_nodes))
-        agreement = self.file.agreement_over(now.nodes)
-        own = contribution_of(self.party, agreement, now.data, run=run, **self._more(now, run, ids))
-        made = make_role(agreement, channel, own)
-        try:
-            made.load(self._state_over(made, now, trained) if new_nodes else self._state_of(made))
-            carry_out(prediction(agreement, self.party.name, new_nodes=new_nodes), made)
-        finally:
-            made.close()
-            if new_nodes and (self._ledger is not None or agreement.sealed):
-                self._keep_released(made, now, trained)
+        if new_nodes and self._interrupted:
+            self._carry_out(channel, trained, now, Pass(f"{run}/again", new_nodes, goes_on=True))
+            self._interrupted = False
+        made = self._carry_out(channel, trained, now, Pass(run, new_nodes, ids))
         result = made.result  # the label holder's
         return None if result is None or result.logits is None else self._predictions(result.logits, now)
 
-    def _more(self, now: "Nodes", run: str, ids: Collection[str] | None) -> dict[str, object]:
+    def _carry_out(self, channel: Channel, trained: Nodes, now: Nodes, own: Pass) -> AnyRole:
+        """This party's role, when it has been through the program."""
+        agreement = self.file.agreement_over(now.nodes)
+        asked = self._asked.last if own.goes_on else None
+        brought = self._more(now, own, asked.start if asked is not None else own.run)
+        made = make_role(agreement, channel, contribution_of(self.party, agreement, now.data, run=own.run, **brought))
+        state = self._state_over(made, now, trained) if own.new_nodes else self._state_of(made)
+        if asked is not None and isinstance(state, SealedState):
+            state = replace(state, asked=asked.among(now.ids))
+        watch = Watch(begins=lambda part: self._keep_asked(part, made, now, own))
+        try:
+            made.load(state)
+            program = prediction(agreement, self.party.name, new_nodes=own.new_nodes)
+            carry_out(program, made, begin=int(own.goes_on), watch=watch)
+        finally:
+            made.close()
+            if own.new_nodes and (self._ledger is not None or agreement.sealed):
+                self._keep_released(made, now, trained)
+        return made
+
+    def _keep_asked(self, part: int, made: AnyRole, now: Nodes, own: Pass) -> None:
+        """Sealed: what is told next is on the disk before it is told, and gone when another pass begins."""
+        state = made.state()
+        if not isinstance(state, SealedState) or own.goes_on:
+            return
+        if state.asked is None:
+            self._asked.clear()  # the label holder has heard it: it would not have begun this pass otherwise
+        else:
+            ids = now.ids
+            self._asked.put([ids[row] for row in state.asked.rows.tolist()], state.asked.made, own.run)
+
+    def _more(self, now: Nodes, own: Pass, start: str) -> dict[str, object]:
         """What a holder's role has beyond its data: what it counts in, and what is asked for."""
         if self._accounts is None or now.data.holding is None:
             return {}
@@ -164,12 +206,12 @@ class TrainedParty:
         def mark(rows: torch.Tensor) -> None:
             self._opened.add([known[row] for row in rows.tolist()], torch.empty((len(rows), 0), dtype=torch.int64))
 
-        account = self._accounts.account(run=self._kept.run or "", start=run, mark=mark)
-        rows = None if ids is None else [row for row, one in enumerate(known) if one in ids]
+        account = self._accounts.account(run=self._kept.run or "", start=start, mark=mark)
+        rows = None if own.ids is None else [row for row, one in enumerate(known) if one in own.ids]
         wanted = None if rows is None else torch.tensor(rows, dtype=torch.int64)
         return {"ledger": self._ledger, "account": account, "wanted": wanted}
 
-    def _keep_released(self, made: AnyRole, now: "Nodes", trained: "Nodes") -> None:
+    def _keep_released(self, made: AnyRole, now: Nodes, trained: Nodes) -> None:
         """So that another pass sends the same noise of new nodes again, and pays nothing; and opens nothing again."""
         state, ids, known = made.state(), now.ids, set(trained.ids)
         opened = state.opened if isinstance(state, SealedState) else None
@@ -185,7 +227,7 @@ class TrainedParty:
         """What training ended with; a copy, because a role goes on with it."""
         return made.state_type.from_tensors(copied(self._state))
 
-    def _state_over(self, made: AnyRole, now: "Nodes", trained: "Nodes") -> RoleState:
+    def _state_over(self, made: AnyRole, now: Nodes, trained: Nodes) -> RoleState:
         """The same over the nodes of now, with what was released of new ones in earlier passes."""
         places = torch.arange(0)
         if now.data.holding is not None:  # only holders have anything that counts nodes
@@ -196,7 +238,7 @@ class TrainedParty:
             return state.with_copies(self._opened.of(now.ids))
         return state.with_releases(self._released.of(now.ids)) if isinstance(state, SplitState) else state
 
-    def _predictions(self, logits: torch.Tensor, now: "Nodes") -> Predictions:
+    def _predictions(self, logits: torch.Tensor, now: Nodes) -> Predictions:
         """Ids and classes as the label holder's tables name them; aligned tensors have numbers only."""
         agreement, tables = self.file.agreement, now.data.tables
         only = agreement.sealed and agreement.settings.sealed.opens == "classes"
@@ -218,36 +260,6 @@ class TrainedParty:
             self._accounts.close()
         if self._ledger is not None:
             self._ledger.close()
-
-
-@dataclass(frozen=True, repr=False)
-class Nodes:
-    """The nodes of a pass, and this party's data over them."""
-
-    data: OwnData
-    nodes: int | None  # None: as the federation file says
-    rows: torch.Tensor  # of this holder's node table, in the common order
-
-    @property
-    def ids(self) -> list[str]:
-        """Of the common nodes, as this holder's table writes them; none where there is no table."""
-        tables = self.data.tables
-        return [] if tables is None else tables.nodes.ids.take(pa.array(self.rows.numpy())).to_pylist()
-
-    @staticmethod
-    def load(file: FederationFile, party: PartyFile, kept: Checkpoints) -> "Nodes":
-        """As they were in training, standardised as then."""
-        if file.alignment is None:
-            return Nodes(load_data(file, party), None, torch.arange(0))
-        data = load_data(file, party, fitted=aligning.fitted(party.run_folder))
-        nodes, rows = aligning.kept(party.run_folder, kept.run, data)
-        return Nodes(aligning.over(file, data, rows, trained=True), nodes, rows)
-
-    def aligned_anew(self, file: FederationFile, channel: Channel) -> "Nodes":
-        """With the ids that all holders have now. Reveals: what an alignment reveals (alignment/)."""
-        nodes, rows = aligning.align(file, channel, self.data)
-        rows = in_trained_order(self.rows, rows)
-        return Nodes(aligning.over(file, self.data, rows, trained=True), nodes, rows)
 
 
 def new_folder(run_folder: Path, kind: str) -> Path:

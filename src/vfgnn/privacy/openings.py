@@ -1,8 +1,9 @@
 """What a holder has let be opened to a label holder by the sealed protocol, over all runs on its data, and its limits.
 
 A line of the ledger is a frozen `Opening`: a training, or a prediction of new nodes. It is on the disk before this
-holder's first share of anything that is opened leaves. So a start that is killed before that costs nothing; one that is
-killed later counts, although less may have been opened: over, never under.
+holder's first share of anything that is opened leaves. What is killed before that costs nothing. What is killed later
+has its line, and goes on without another one: whatever it tells again is the share that this holder told, or would have
+told, before (sealed/training.py). So a line counts a training, however often it was interrupted.
 Limits are the federation's; consent to scores is each holder's own. What they do not allow is refused by name before
 anything is opened. Runs at every holder but the label holder, which may ask for whatever the others allow.
 """
@@ -87,12 +88,15 @@ class Account:
     run: str
     start: str
     label_holder: str
-    mark: Callable[[torch.Tensor], None] = lambda rows: None  # write down which rows of a trained model are opened
+    mark: Callable[[torch.Tensor], None] = lambda rows: None  # write down that these rows of a model are opened now
     _coming: tuple[Opening, torch.Tensor] | None = field(default=None, init=False)
     _charged: bool = field(default=False, init=False)
 
-    def expect(self, coming: Opening, rows: torch.Tensor) -> None:
-        """Refuse what the policy does not allow; `rows`: of a trained model, that are asked for."""
+    def expect(self, coming: Opening, rows: torch.Tensor, *, goes_on: bool = False) -> None:
+        """Refuse what the policy does not allow; `rows`: of a trained model, that are asked for.
+
+        `goes_on`: from what this holder computed before it was interrupted, so that nothing is opened anew.
+        """
         policy, before = self.policy, [one for one in self.ledger.openings if one.label_holder == self.label_holder]
         if coming.what == "scores" and not policy.allow_scores:
             raise PolicyRefused(
@@ -100,11 +104,26 @@ class Account:
                 expected="sealed.opens = classes, or allow_scores = true in its party.toml",
                 hint="scores of many rows tell edges (docs/sealed.md): open classes, or ask it for its consent",
             )
+        self._coming = coming, rows
+        self._charged = self._is_charged(before, coming, goes_on=goes_on)
+        if self._charged:
+            return
         trainings = sum(one.kind == "training" for one in before) + (coming.kind == "training")
         rows_opened = sum(one.rows for one in before) + coming.rows
         self._refuse_beyond("max_trainings", policy.max_trainings, trainings)
         self._refuse_beyond("max_opened_rows", policy.max_opened_rows, rows_opened)
-        self._coming = coming, rows
+
+    def _is_charged(self, before: list[Opening], coming: Opening, *, goes_on: bool) -> bool:
+        """Whether this very training, or prediction, has its line. The label holder names runs: not one name twice."""
+        run, again = coming.kind == "training", [one for one in before if one.kind == coming.kind]
+        if run and not goes_on and any(one.run == self.run for one in again):
+            raise PolicyRefused(
+                f"{self.policy.holder} refuses to begin run {self.run} anew: something of it has been opened",
+                expected="a run that goes on where it was interrupted, or a new one",
+                where="this ledger of openings",
+                hint="start all parties with --fresh to begin a new run",
+            )
+        return goes_on and any(one.run == self.run if run else one.start == self.start for one in again)
 
     def _refuse_beyond(self, limit: str, most: int | None, reached: int) -> None:
         if most is not None and reached > most:
@@ -117,11 +136,11 @@ class Account:
             )
 
     def charge(self) -> None:
-        """Before the first share of anything that is opened: write it down, once."""
+        """Before a share of anything that is opened: mark it, and write down once what is opened in all."""
         if self._coming is None:
             raise PolicyRefused(f"{self.policy.holder} was not told what is to be opened")
+        coming, rows = self._coming
+        self.mark(rows)
         if not self._charged:
-            coming, rows = self._coming
             self.ledger.charge(coming)
-            self.mark(rows)
             self._charged = True

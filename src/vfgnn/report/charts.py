@@ -5,9 +5,11 @@ matplotlib escapes the texts of a figure. A figure has no style of its own: the 
 
 import io
 import re
+import warnings
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -15,6 +17,10 @@ from matplotlib.figure import Figure
 from vfgnn.message_log import Entry
 from vfgnn.report.html import Html
 from vfgnn.report.run.records import Epoch
+from vfgnn.shown import shown
+
+if TYPE_CHECKING:  # what looks at tables needs torch
+    from vfgnn.data.profile import Histogram
 
 plt.switch_backend("Agg")
 plt.rcParams["svg.fonttype"] = "none"  # text stays text: it scales, and can be found in the page
@@ -25,6 +31,7 @@ DRAWN = 1e30  # a loss from here on, and one that is no number, leaves a gap
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#a0aec0"
 PARTS = {"setup": GREY, "offline": BLUE, "online": ORANGE}  # of a sealed training's traffic
 DRAWN_POINTS, MOST_STEPS = 200, 12  # of a line, and that are named
+WORD = 28  # characters of a word beside its bar
 
 
 def size(count: float) -> str:
@@ -141,3 +148,22 @@ def progress(sent: Mapping[str, Sequence[tuple[float, int]]], steps: Sequence[tu
     axis.legend(frameon=False, fontsize=8, loc="upper left")
     axis.spines[["top", "right"]].set_visible(False)
     return svg(figure, "progress")
+
+
+def histogram(of: "Histogram", name: str, title: str) -> Html:
+    """How the values of a column are spread: rows for each range of numbers, or for each word."""
+    if of.words:
+        figure, axis = plt.subplots(figsize=(6, 0.7 + 0.28 * len(of.words)))
+        axis.barh(range(len(of.words)), of.counts, color=BLUE, height=0.7)
+        axis.set_yticks(range(len(of.words)), [shown(word, most=WORD) for word in of.words])
+        axis.invert_yaxis()
+        axis.set_xlabel("rows")
+    else:
+        figure, axis = plt.subplots(figsize=(6, 2.2))
+        axis.stairs(of.counts, of.edges, color=BLUE, fill=True)
+        axis.set_xlabel(shown(title, most=2 * WORD))
+        axis.set_ylabel("rows")
+    axis.spines[["top", "right"]].set_visible(False)
+    with warnings.catch_warnings():  # letters that matplotlib has no width of; the browser draws them
+        warnings.filterwarnings("ignore", message="Glyph")
+        return svg(figure, name)

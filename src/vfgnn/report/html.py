@@ -36,10 +36,23 @@ td.n { white-space: nowrap; }
 h3 { font-size: .95rem; margin: 1.2rem 0 .3rem; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr)); gap: 0 2rem; }
 .pair > .whole { grid-column: 1 / -1; } .pair > div { min-width: 0; }
+.matrix { table-layout: fixed; min-width: 40rem; } .matrix th { overflow-wrap: anywhere; }
+.matrix th.of { color: var(--ink); padding-top: 1rem; } .matrix td > * { display: block; }
+.matrix td { border: 2px solid var(--back); border-radius: .4rem; padding: .35rem .5rem; white-space: normal; }
+.matrix .none { color: var(--soft); } .matrix i { font-style: normal; font-size: .85em; color: var(--soft); }
+.matrix .cell { color: var(--ink); font-weight: 400; background: var(--card); } .matrix b { font-size: 1.05rem; }
+.matrix .good { background: color-mix(in srgb, var(--good) 16%, var(--back)); } .matrix .good i { color: var(--good); }
+.matrix .bad { background: color-mix(in srgb, var(--bad) 16%, var(--back)); }
+.matrix .bad i { color: var(--bad); font-weight: 600; }
+dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: .15rem 1rem; font-size: .92rem; }
+dt { color: var(--soft); } dd { margin: 0; }
 nav a { margin-right: .9rem; white-space: nowrap; } a { color: inherit; }
 @media (min-width: 40rem) { td:first-child { white-space: nowrap; } }
 @media (max-width: 40rem) { body { padding: 1rem; } .card { flex: 1 1 40%; }
   table { font-size: .82rem; } th, td { padding-right: .35rem; }
+  .matrix { min-width: 0; } .matrix thead { display: none; } .matrix tr { display: flex; flex-wrap: wrap; gap: .3rem; }
+  .matrix tr > th { flex: 1 0 100%; } .matrix td { flex: 1 0 28%; border: 0; } .matrix td.none { display: none; }
+  .matrix td::before { content: attr(data-what); font-weight: 600; }
   .prose thead { display: none; } .prose tr, .prose td { display: block; border: 0; padding: 0; }
   .prose tr { padding: .5rem 0; border-bottom: 1px solid var(--line); }
   .figure { overflow-x: auto; } .figure svg { min-width: 36rem; } }

@@ -17,6 +17,7 @@ from vfgnn.mpc.blinding import Blinded
 from vfgnn.sealed.computation import Computation
 from vfgnn.sealed.formats import FACTOR, LONG, MEAN_BITS, SCORE, SHORT, gram_bits, row_bits
 from vfgnn.sealed.images import Image, Images
+from vfgnn.sealed.state import BasisState
 
 QUOTIENT_BITS = 2 * SHORT - 16  # of the two inner products that the first step follows from
 LOW_BITS = 12  # of inner products that nobody learns
@@ -50,14 +51,31 @@ class KrylovBasis:
         *,
         guard: int,
         row_weights: RowWeights | None = None,
+        known: BasisState | None = None,
     ) -> None:
-        """`labels`: a share of p_0 [training rows, columns], LONG; `guard`: formats.product_guard."""
+        """`labels`: a share of p_0 [training rows, columns], LONG; `guard`: formats.product_guard.
+
+        `known`: the vectors and images that were found before.
+        """
         self._computation, self._images, self._row_weights = computation, images, row_weights
         self._guard = guard
-        self._vectors = [labels]
-        self._taken = labels  # the last image at the training rows, as a vector
-        self._kept: list[Image] = []
-        self._means: list[torch.Tensor] = []
+        self._vectors = [labels] if known is None else list(known.vectors)
+        self._taken = labels if known is None else known.taken  # the last image at the training rows, as a vector
+        self._kept = [] if known is None else _images_of(known)
+        self._means = [] if known is None else list(known.means)
+
+    def state(self) -> BasisState | None:
+        """What was found so far; None before the first image."""
+        if not self._kept:
+            return None
+        owners = self._kept[0].weights
+        return BasisState(
+            vectors=torch.stack(self._vectors),
+            values=torch.stack([image.values for image in self._kept]),
+            means=torch.stack(self._means),
+            weights={owner: torch.stack([image.weights[owner] for image in self._kept]) for owner in owners},
+            taken=self._taken,
+        )
 
     def apply(self) -> None:
         """K to the last vector."""
@@ -86,8 +104,8 @@ class KrylovBasis:
 
     def quotient(self) -> torch.Tensor:
         """A share of the inner products of p_0 and q_0 [2, 2], QUOTIENT_BITS."""
-        (image,) = self._computation.truncate(self._taken, bits=FACTOR + self._guard)
-        (labels,) = self._computation.truncate(self._vectors[0], bits=FACTOR)
+        pair = self._taken, self._vectors[0] << self._guard  # labels are small: they can be cut in the same round
+        image, labels = self._computation.truncate(*pair, bits=FACTOR + self._guard)
         products = self._inner_products([labels, image], cut=2 * SHORT - QUOTIENT_BITS)
         back = torch.tensor([1, 1 << self._guard], device=products.device)
         return products * back * back[:, None]
@@ -153,6 +171,11 @@ class KrylovBasis:
         work = [(value, [path[s] for path in paths]) for s, value in enumerate(values)]
         scaled = self._computation.scale(*work, bits=FACTOR)
         return [_sum([one.by[r] for one in scaled]) for r in range(len(paths))]
+
+
+def _images_of(known: BasisState) -> list[Image]:
+    weights = [dict(zip(known.weights, each, strict=True)) for each in zip(*known.weights.values(), strict=True)]
+    return [Image(values, own) for values, own in zip(known.values, weights, strict=True)]
 
 
 def _sum(parts: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -29,7 +29,9 @@ from vfgnn.sealed.program import (
     MATERIAL_SEED,
     NODES_CORRECTION,
     ROW_COUNTS,
+    Begun,
     SealedMoment,
+    dealing_order,
     graph_shape,
     largest,
 )
@@ -53,7 +55,7 @@ class DealerOffline(OfflineWork):
         super().__init__(agreement, channel, known)
         self._products, self._corrections, self._graphs = masks.products, masks.corrections, graphs
         self._columns = {owner.name for owner in agreement.feature_holders}
-        self._hops = self._multiplied = 0
+        self._begun = self._hops = self._multiplied = 0
         self._changed, self._failure = Condition(), list[BaseException]()
         self._steps = -1  # that have been dealt for
 
@@ -73,9 +75,12 @@ class DealerOffline(OfflineWork):
 
     def deal(self, items: Iterable[Item]) -> None:
         """Reveals: nothing; what is dealt is uniform to its receiver."""
-        for item in items:
-            if isinstance(item, Hop):
-                self._graphs.deal(self.channel, self._hops, item.width)
+        for item in dealing_order(self.agreement, items):
+            if isinstance(item, Begun):
+                self._graphs.begin(self.channel, self._begun, item.width)
+                self._begun += 1
+            elif isinstance(item, Hop):
+                self._graphs.complete(self.channel, self._hops)
                 self._hops += 1
             elif isinstance(item, ToColumns):
                 self._deal_products("backward", item.width)
@@ -122,18 +127,18 @@ class SealedDealer:
         return self._moment
 
     def set_up(self, moment: SealedMoment) -> None:
-        """Hear how many rows there are; seeds; factors of permutations.
+        """Hear how many rows there are, and where this start goes on; seeds; factors of permutations.
 
         Reveals: to each holder, randomness that only it and the dealer can expand.
         """
-        train, val = self.channel.receive(self.agreement.label_holder, ROW_COUNTS).tolist()
-        self._moment = SealedMoment(train, val)
+        train, val, begin = self.channel.receive(self.agreement.label_holder, ROW_COUNTS).tolist()
+        self._moment = SealedMoment(train, val, begin=begin)
         self._begin()
 
     def ask(self, moment: SealedMoment) -> None:
         """Hear how many rows are asked for."""
-        asked, train = self.channel.receive(self.agreement.label_holder, ASKED_COUNTS).tolist()
-        self._moment = SealedMoment(train, 0, asked=asked)
+        asked, train, begin = self.channel.receive(self.agreement.label_holder, ASKED_COUNTS).tolist()
+        self._moment = SealedMoment(train, 0, asked=asked, begin=begin)
 
     def set_up_anew(self, moment: SealedMoment) -> None:
         """As in training, if anything is asked for."""

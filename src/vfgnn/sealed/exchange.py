@@ -43,7 +43,7 @@ def exchange(agreement: Agreement, channel: Channel, own: HolderContribution, ma
         holders=names,
         masks=Masks(seed, run=own.run, holder=me),
         device=own.device,
-        next_correction=supply.next_product,
+        next_prepared=supply.next_product,
     )
     products.exchange_features(matrices.features, lambda masked: ring_matrix(masked, own.device), kind=MASKED_FEATURES)
     graphs = PrivateGraphs(

@@ -42,6 +42,9 @@ class Images(Protocol):
     def of(self, p: torch.Tensor) -> Image:
         """Of a vector over the training rows [training rows, columns], LONG."""
 
+    def kept(self) -> torch.Tensor | None:
+        """A share of what a training that goes on later needs of the columns."""
+
     def scores(self, weights: Blocks) -> torch.Tensor:
         """What trained weights give all nodes, in the unit of `values`."""
 
@@ -66,6 +69,9 @@ class LabelImages:
     def expand(self, number: int) -> None:
         """There are no such blocks."""
 
+    def kept(self) -> None:
+        """Nothing."""
+
     def of(self, p: torch.Tensor) -> Image:
         """S p, Phi^T (S p), which is its part of the weights, Phi of it, S of that."""
         spread = self._kernel.spread(self._computation, p, self.train)
@@ -79,7 +85,10 @@ class LabelImages:
 
 
 class FeatureImages:
-    """The order of features. `own`: this holder's columns, LONG; those of others are 0 in its share."""
+    """The order of features. `own`: this holder's columns, LONG; those of others are 0 in its share.
+
+    `known`: its share of Psi, of which the first `blocks` have been made before.
+    """
 
     complete = False
 
@@ -91,6 +100,9 @@ class FeatureImages:
         sizes: SealedSizes,
         rows: tuple[RowSet, RowSet],
         own: torch.Tensor,
+        known: torch.Tensor | None = None,
+        *,
+        blocks: int = 0,
     ) -> None:
         self._computation, self._kernel, self._features = computation, kernel, features
         (train, val), self._sizes, self._own = rows, sizes, own
@@ -98,22 +110,33 @@ class FeatureImages:
         self.train = RowSet(torch.arange(len(train)))
         self.val = RowSet(torch.arange(len(train), len(self._wanted)))
         self._cut = sizes.guard
-        self._expanded: list[list[torch.Tensor]] = []  # of each block of columns, one matrix for each hop
+        whole = (len(self._wanted), sizes.blocks * own.shape[1])
+        self._made = own.new_zeros(whole) if known is None else known.clone()  # Psi, hop after hop
         self._psi: Blinded | None = None
         self._transposed: Blinded | None = None
+        if blocks == sizes.column_blocks:
+            self._blind()
 
     def expand(self, number: int) -> None:
         """Psi of one block of columns, at the rows that are wanted, SHORT. The last one is followed by the blinding."""
-        width = self._sizes.columns_at_once
-        whole = self._kernel.expand(self._computation, self._own[:, number * width : (number + 1) * width].contiguous())
+        total, width = self._own.shape[1], self._sizes.columns_at_once
+        begin, end = number * width, min((number + 1) * width, total)
+        whole = self._kernel.expand(self._computation, self._own[:, begin:end].contiguous())
         (short,) = self._computation.truncate(self._wanted.pick(whole), bits=FACTOR)
-        self._expanded.append(list(short.chunk(self._sizes.blocks, dim=1)))
+        for hop, part in enumerate(short.chunk(self._sizes.blocks, dim=1)):
+            self._made[:, hop * total + begin : hop * total + end] = part
         if number + 1 == self._sizes.column_blocks:
-            hops = [torch.cat(parts, dim=1) for parts in zip(*self._expanded, strict=True)]
-            psi = torch.cat(hops, dim=1)
-            self._expanded = []
-            transposed = self.train.pick(psi).t().contiguous()
-            self._psi, self._transposed = self._computation.blind(psi, transposed)
+            self._blind()
+
+    def _blind(self) -> None:
+        transposed = self.train.pick(self._made).t().contiguous()
+        self._psi, self._transposed = self._computation.blind(self._made, transposed)
+        self._made = self._made[:0]
+
+    def kept(self) -> torch.Tensor:
+        """Psi as far as it has come."""
+        psi = self._psi
+        return self._made.clone() if psi is None else self._computation.plus_public(psi.mask_share, psi.eps)
 
     def of(self, p: torch.Tensor) -> Image:
         """Psi_T^T p, and Psi of it."""

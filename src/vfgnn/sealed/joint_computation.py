@@ -26,7 +26,7 @@ from vfgnn.mpc.sparse import PrivateGraphs
 from vfgnn.mpc.truncation import truncate
 from vfgnn.privacy.openings import Account
 from vfgnn.sealed.computation import Blocks
-from vfgnn.sealed.program import COLUMNS_KINDS, NODES_KINDS, names_of
+from vfgnn.sealed.program import COLUMNS_KINDS, KEPT, NODES_KINDS, names_of
 from vfgnn.sealed.rehearsal import factor_label
 from vfgnn.sealed.supply import Supply
 
@@ -68,15 +68,21 @@ class JointComputation:
     def to_columns(self, by_owner: Blocks) -> dict[str, torch.Tensor]:
         """Reveals: nothing; shares of u travel under masks."""
         (width,) = {share.shape[1] for share in by_owner.values()}
-        shared = {owner: share.contiguous() for owner, share in by_owner.items()}
+        there, products = self._on_device(by_owner), self._means.products
         senders, number = self._agreement.holder_names, self._next_product()
-        return self._means.products.backward(shared, kinds=COLUMNS_KINDS, senders=senders, counter=number, dim=width)
+        found = products.backward(there, kinds=COLUMNS_KINDS, senders=senders, counter=number, dim=width)
+        return {owner: share.cpu() for owner, share in found.items()}
 
     def to_nodes(self, blocks: Blocks) -> torch.Tensor:
         """Reveals: nothing; shares of W travel under masks."""
         (width,) = {block.shape[1] for block in blocks.values()}
+        there, products = self._on_device(blocks), self._means.products
         senders, number = self._agreement.holder_names, self._next_product()
-        return self._means.products.forward(blocks, kinds=NODES_KINDS, senders=senders, counter=number, dim=width)
+        return products.forward(there, kinds=NODES_KINDS, senders=senders, counter=number, dim=width).cpu()
+
+    def _on_device(self, blocks: Blocks) -> dict[str, torch.Tensor]:
+        """Where the products are computed; everything else stays in the memory of the CPU."""
+        return {owner: share.to(self._means.products.device).contiguous() for owner, share in blocks.items()}
 
     def _next_product(self) -> int:
         self._multiplied += 1
@@ -118,7 +124,7 @@ class JointComputation:
 
     def tell(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the secret to the label holder."""
-        self._charge()
+        self._agree_to_tell()
         hidden = self._means.zeros.hide(share, self._told)
         leader = self._agreement.label_holder
         found = reveal(self._channel, hidden, holders=self._agreement.holder_names, to=(leader,), name=kind)
@@ -126,12 +132,21 @@ class JointComputation:
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the class of each row to the label holder."""
-        self._charge()
+        self._agree_to_tell()
         opening = ClassOpening(self._agreement.holder_names, self._agreement.label_holder, kind)
         return opening.open(self._channel, bits, self._means.zeros, counter=self._told)
 
-    def _charge(self) -> None:
-        """Count what is told, and have it on the disk before any of it leaves."""
+    def _agree_to_tell(self) -> None:
+        """Before any of it leaves: all could tell the same again, whoever is killed, and it has been counted."""
         self._told += 1
+        others = self._agreement.row_readers
+        for other in others:
+            if other != self._channel.party:
+                self._channel.send(other, KEPT, torch.ones(1, dtype=torch.uint8))
+        if self._leads:
+            return
+        for other in self._agreement.holder_names:
+            if other != self._channel.party:
+                self._channel.receive(other, KEPT)
         if self._means.account is not None:
             self._means.account.charge()

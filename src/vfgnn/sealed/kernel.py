@@ -156,12 +156,10 @@ def make_kernel(
     root = computation.look_up(degrees, table).reshape(-1, 1)
     shares, entering = [root], [root]
     if smooth:
-        (inverse,) = computation.truncate(computation.multiply(root, root), bits=FACTOR)
-        shares.append(inverse)
-    if smooth and teleport:
-        (stays,) = computation.truncate(root * factor_word(teleport), bits=FACTOR)
-        shares.append(stays)
-        entering.append(stays)
+        longer = [computation.multiply(root, root), *([root * factor_word(teleport)] if teleport else [])]
+        inverse, *stays = computation.truncate(*longer, bits=FACTOR)
+        shares += [inverse, *stays]
+        entering += stays
     shares += [start.pick(share) for share in entering] if start is not None else []
     blinded = computation.blind(*shares)
     if not smooth:

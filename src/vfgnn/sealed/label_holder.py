@@ -43,9 +43,10 @@ class SealedLabelHolder(SealedHolder):
         super().__init__(agreement, channel, own)
         self._labels, self._on_epoch, self._wanted = own.known_labels, own.on_epoch, own.wanted
         if not self._labels.trained:
-            _refuse_one_class(self._labels)
+            _refuse_missing_classes(self._labels)
         self.leader = self
         self.heard = torch.empty(0)
+        self.products: list[torch.Tensor] = []  # inner products that it has learnt
         self._steps: Steps | None = None
         self._path = torch.empty(0)
         self._val_accuracy = 0.0
@@ -56,7 +57,8 @@ class SealedLabelHolder(SealedHolder):
         roles[self._labels.train], roles[self._labels.val] = TRAIN, VAL
         for reader in self.agreement.row_readers:
             self.channel.send(reader, ROW_ROLES, roles)
-        counts = torch.tensor([len(self._labels.train), len(self._labels.val)])
+        begin = 0 if self._left.training is None else self._left.training.number
+        counts = torch.tensor([len(self._labels.train), len(self._labels.val), begin])
         self.channel.send(DEALER, ROW_COUNTS, counts)
         self._keep_rows(roles)
 
@@ -82,11 +84,13 @@ class SealedLabelHolder(SealedHolder):
 
     def steps(self, products: torch.Tensor) -> torch.Tensor:
         """From the first Rayleigh quotient."""
+        self.products.append(products)
         self._steps = Steps.of(products, self.agreement.settings.sealed.kernel)
         return self._steps.words
 
     def path(self, products: torch.Tensor) -> torch.Tensor:
         """The best combination for each ridge."""
+        self.products.append(products)
         if self._steps is None:
             raise RuntimeError("steps() comes first")
         sealed = self.agreement.settings.sealed
@@ -113,26 +117,14 @@ class SealedLabelHolder(SealedHolder):
         left = replace(self._left, **vars(super()._after(work)))
         if not isinstance(work, SealedTraining):
             return left
-        logits, test = self._logits(left), self._labels.test
+        logits, test = opened_predictions(left, self.agreement), self._labels.test
         found = metrics.scores(logits[test], self._labels.y[test])
-        reached = found if self._scored else {name: found[name] for name in ("accuracy", "f1")}
+        scored = self.agreement.settings.sealed.opens == "scores"
+        reached = found if scored else {name: found[name] for name in ("accuracy", "f1")}
         scores = torch.tensor([reached.get(name, math.nan) for name in metrics.METRICS], dtype=torch.float64)
         left = replace(left, val_accuracy=self._val_accuracy, scores=scores)
         self.result = Result(self._outcome(left), logits)
         return left
-
-    @property
-    def _scored(self) -> bool:
-        return self.agreement.settings.sealed.opens == "scores"
-
-    def _logits(self, left: SealedState) -> torch.Tensor:
-        """Scores, or one-hot classes, of all nodes; not a number in rows that were never opened."""
-        logits = torch.full((self.agreement.nodes, self.agreement.classes), math.nan, dtype=torch.float64)
-        if left.opened is not None:
-            values = left.opened.values
-            known = values.double() * 2.0**-SHORT if self._scored else _one_hot(values[:, 0], self.agreement.classes)
-            logits[left.opened.rows] = known
-        return logits
 
     def _outcome(self, left: LabelHolderState) -> Outcome:
         steps, found = trained_steps(self.agreement), [] if left.scores is None else left.scores.tolist()
@@ -141,30 +133,38 @@ class SealedLabelHolder(SealedHolder):
         history = tuple(EpochMetrics(number + 1, None, None) for number in range(steps))
         return Outcome(steps, left.val_accuracy, scores["accuracy"], history, scores)
 
+    def state(self) -> LabelHolderState:
+        """Also which accuracy its choice of a ridge has."""
+        return replace(self._left, **{**vars(super().state()), "val_accuracy": self._val_accuracy})
+
     def load(self, state: SealedState) -> None:
         """The model, and what was opened of it."""
         super().load(state)
         if not isinstance(state, LabelHolderState):
             raise CheckpointRefused("a checkpoint of another role", expected="the label holder's")
+        self._val_accuracy = state.val_accuracy
         if state.scores is not None:
             self.result = Result(self._outcome(state))
 
     def _learn_asked(self) -> None:
         """Ask for rows that it wants and has no copy of. Reveals: which ones to the holders; to the dealer how many."""
-        asked = torch.zeros(self.agreement.nodes, dtype=torch.uint8)
-        asked[slice(None) if self._wanted is None else self._wanted] = 1
-        if self._left.opened is not None:
-            asked[self._left.opened.rows] = 0
+        left, asked = self._left, torch.zeros(self.agreement.nodes, dtype=torch.uint8)
+        if left.asked is not None:  # by a pass that was interrupted
+            asked[left.asked.rows] = 1
+        else:
+            asked[slice(None) if self._wanted is None else self._wanted] = 1
+            asked[[] if left.opened is None else left.opened.rows] = 0
         for reader in self.agreement.row_readers:
             self.channel.send(reader, ASKED_ROWS, asked)
-        self.channel.send(DEALER, ASKED_COUNTS, torch.tensor([int(asked.sum()), self._left.train_rows]))
+        counts = torch.tensor([int(asked.sum()), left.train_rows, int(left.asked is not None)])
+        self.channel.send(DEALER, ASKED_COUNTS, counts)
         self._asked = RowSet(asked.nonzero()[:, 0])
 
     def recall(self, moment: SealedMoment) -> None:
         """Everything that was opened of this model. Nothing leaves."""
         if self.result is None:
             raise CheckpointRefused("there is no trained model", expected="the state of a finished training")
-        self.result = Result(self.result.outcome, self._logits(self._left))
+        self.result = Result(self.result.outcome, opened_predictions(self._left, self.agreement))
 
     def step(self, moment: SealedMoment) -> None:
         """As every holder; a step has no loss, and nothing is evaluated before the last."""
@@ -173,8 +173,28 @@ class SealedLabelHolder(SealedHolder):
             self._on_epoch(EpochMetrics((moment.number or 0) + 1, None, None))
 
 
-def _refuse_one_class(labels: Labels) -> None:
+def opened_predictions(left: SealedState, agreement: Agreement) -> torch.Tensor:
+    """Scores, or one-hot classes, of all nodes; not a number in rows that were never opened."""
+    found = torch.full((agreement.nodes, agreement.classes), math.nan, dtype=torch.float64)
+    if left.opened is not None:
+        values, scored = left.opened.values, agreement.settings.sealed.opens == "scores"
+        known = values.double() * 2.0**-SHORT if scored else _one_hot(values[:, 0], agreement.classes)
+        found[left.opened.rows] = known
+    return found
+
+
+def _refuse_missing_classes(labels: Labels) -> None:
     """A class without a training row is allowed: its share of them is 0, and so are its scores."""
+    known = labels.y[labels.y >= 0]
+    missing = (torch.bincount(known, minlength=labels.classes) == 0).nonzero()[:, 0].tolist()
+    if missing:
+        raise DataError(
+            "a class that no row has",
+            expected=f"each of the classes 0 to {labels.classes - 1} in one row at least",
+            got=f"no row of class {', '.join(map(str, missing))}",
+            where="labels of the label holder",
+            hint="declare fewer classes, or label a row of each",
+        )
     if len(torch.unique(labels.y[labels.train])) < 2:
         raise DataError(
             "training rows of a single class",

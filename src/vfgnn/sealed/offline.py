@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from vfgnn.agreement import Agreement
 from vfgnn.channel import Channel
-from vfgnn.sealed.program import SealedMoment, script_of, step_items
+from vfgnn.sealed.program import SealedMoment, finish_items, script_of, step_items
 from vfgnn.sealed.rehearsal import Item
 
 
@@ -28,8 +28,8 @@ class OfflineWork(ABC):
         self.deal(step_items(self.agreement, moment))
 
     def deal_finish(self, moment: SealedMoment) -> None:
-        """For the predictions."""
-        self.deal(script_of(self.agreement, moment).finish)
+        """For one part of what comes after the steps."""
+        self.deal(finish_items(self.agreement, moment))
 
     @abstractmethod
     def deal(self, items: Iterable[Item]) -> None:

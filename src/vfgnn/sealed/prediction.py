@@ -1,7 +1,8 @@
 """A trained sealed model and nodes that came after training: K hops with the shares of the weights alone.
 
   prepare   the degrees of the union graph as it is now, as in training
-  finish    Phi W, gathered over the graph, and what training adds to all scores; classes of the asked rows
+  finish    two parts: Phi W, gathered over the graph, and what training adds to all scores, classes of the asked rows;
+            then these are told. In between every holder has its share of them on the disk
 Reveals, to the label holder alone: the class (or scores) of each row that it asked for.
 Holders run it with each other (joint_computation.py); the program runs it with sizes alone (rehearsal.py).
 """
@@ -32,6 +33,7 @@ class TrainedInputs:
     offset: torch.Tensor  # its share of what is added to all scores [1, C - 1], SCORE
     asked: RowSet
     hear: Callable[[torch.Tensor], None] | None = None  # the label holder's, for what is opened
+    made: torch.Tensor | None = None  # its share of what is told, of a pass that was interrupted before it had ended
 
 
 class SealedPrediction:
@@ -40,13 +42,23 @@ class SealedPrediction:
     def __init__(self, computation: Computation, sizes: SealedSizes, own: TrainedInputs) -> None:
         self._computation, self._sizes, self._own = computation, sizes, own
         self._kernel: SharedKernel | None = None
+        self.made = own.made
 
     def prepare(self) -> None:
         """The sum of all holders' degrees is looked up, and never opened."""
-        self._kernel = make_kernel(self._computation, self._sizes, self._own.degrees, None)
+        if self.made is None:
+            self._kernel = make_kernel(self._computation, self._sizes, self._own.degrees, None)
 
-    def finish(self) -> None:
-        """Reveals, to the label holder: the class (or scores) of each row that it asked for."""
+    def finish(self, part: int) -> None:
+        """Reveals, to the label holder, in the second part: the class (or scores) of each row that it asked for."""
+        if part == 0:
+            self.made = self._predict()
+        elif self.made is not None:
+            found = tell_predictions(self._computation, self._sizes, self.made)
+            if found is not None and self._own.hear is not None:
+                self._own.hear(found)
+
+    def _predict(self) -> torch.Tensor:
         if self._kernel is None:
             raise RuntimeError("prepare() comes first")
         computation, sizes, own = self._computation, self._sizes, self._own
@@ -54,9 +66,7 @@ class SealedPrediction:
         at_nodes = SharedFeatures(sizes.feature_bits).to_nodes(computation, weights)
         reached = self._kernel.gather(computation, at_nodes, cut=sizes.score_guard)
         summed = (own.asked.pick(reached) << (SCORE - LONG)) + own.offset
-        found = tell_predictions(computation, sizes, class_scores(computation, summed))
-        if found is not None and own.hear is not None:
-            own.hear(found)
+        return predicted(computation, sizes, class_scores(computation, summed))
 
 
 def class_scores(computation: Computation, summed: torch.Tensor) -> torch.Tensor:
@@ -66,8 +76,13 @@ def class_scores(computation: Computation, summed: torch.Tensor) -> torch.Tensor
     return torch.cat([known, last], dim=1)
 
 
-def tell_predictions(computation: Computation, sizes: SealedSizes, scores: torch.Tensor) -> torch.Tensor | None:
+def predicted(computation: Computation, sizes: SealedSizes, scores: torch.Tensor) -> torch.Tensor:
+    """A share of what is told of each row: bits of its class, or its scores where all holders have agreed to that."""
+    return scores if sizes.agreement.settings.sealed.opens == "scores" else computation.classes(scores)
+
+
+def tell_predictions(computation: Computation, sizes: SealedSizes, share: torch.Tensor) -> torch.Tensor | None:
     """Reveals, to the label holder: the class of each row, or its scores where all holders have agreed to that."""
     if sizes.agreement.settings.sealed.opens == "scores":
-        return computation.tell(scores, PREDICTED_SCORES)
-    return computation.tell_classes(computation.classes(scores), PREDICTED_CLASSES)
+        return computation.tell(share, PREDICTED_SCORES)
+    return computation.tell_classes(share, PREDICTED_CLASSES)

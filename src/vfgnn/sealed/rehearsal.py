@@ -4,9 +4,10 @@ The same algorithm as at the holders, over tensors that have a shape and nothing
 down, phase by phase. So a step that is added to the algorithm is declared, dealt and planned without another line.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import torch
 
@@ -22,7 +23,8 @@ from vfgnn.mpc.truncation import Truncation
 from vfgnn.rows import RowSet
 from vfgnn.sealed.computation import Blocks
 from vfgnn.sealed.prediction import SealedPrediction, TrainedInputs
-from vfgnn.sealed.sizes import SealedSizes
+from vfgnn.sealed.sizes import ASKING, FINISHING, SealedSizes
+from vfgnn.sealed.state import TrainingState
 from vfgnn.sealed.training import HolderInputs, SealedTraining
 
 
@@ -70,13 +72,15 @@ class Rehearsal:
     def __init__(self, sizes: SealedSizes) -> None:
         self._sizes = sizes
         self._factors = 0
-        self.items: list[Item] = []
-        self.rounds = 0
+        self._rounds: list[tuple[Item, ...]] = []
 
-    def taken(self) -> tuple[Item, ...]:
+    def taken(self) -> "Part":
         """What has been written down since it was last asked."""
-        items, self.items = tuple(self.items), []
-        return items
+        rounds, self._rounds = tuple(self._rounds), []
+        return Part(rounds)
+
+    def _round(self, *items: Item) -> None:
+        self._rounds.append(items)
 
     def from_leader(self, words: torch.Tensor | None, shape: Shape) -> torch.Tensor:
         """Nothing is sent."""
@@ -88,88 +92,74 @@ class Rehearsal:
 
     def hop(self, share: torch.Tensor, *, self_loops: bool) -> torch.Tensor:
         """Of the union graph."""
-        self.rounds += 1
-        self.items.append(Hop(share.shape[1]))
+        self._round(Hop(share.shape[1]))
         return share
 
     def to_columns(self, by_owner: Blocks) -> dict[str, torch.Tensor]:
         """X_k^T u."""
-        self.rounds += 1
         (width,) = {share.shape[1] for share in by_owner.values()}
-        self.items.append(ToColumns(width))
+        self._round(ToColumns(width))
         return {owner: nothing(self._sizes.columns[owner], width) for owner in by_owner}
 
     def to_nodes(self, blocks: Blocks) -> torch.Tensor:
         """Sum over k of X_k W_k."""
-        self.rounds += 1
         (width,) = {block.shape[1] for block in blocks.values()}
-        self.items.append(ToNodes(width))
+        self._round(ToNodes(width))
         return nothing(self._sizes.nodes, width)
 
     def truncate(self, *shares: torch.Tensor, bits: int) -> list[torch.Tensor]:
         """In one round."""
-        self.rounds += 1
-        self.items += [Truncation(tuple(share.shape), bits) for share in shares]
+        self._round(*(Truncation(tuple(share.shape), bits) for share in shares))
         return list(shares)
 
     def multiply(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Element by element."""
-        self.rounds += 1
-        self.items.append(Product(tuple(x.shape)))
+        self._round(Product(tuple(x.shape)))
         return x
 
     def blind(self, *shares: torch.Tensor) -> list[Blinded]:
         """Under labels of their own."""
-        self.rounds += 1
-        made = []
-        for share in shares:
-            label = factor_label(self._factors)
-            self._factors += 1
-            self.items.append(Blinding(label, tuple(share.shape)))
-            made.append(Blinded(label, share, share))
-        return made
+        labels = [factor_label(self._factors + i) for i in range(len(shares))]
+        self._factors += len(shares)
+        self._round(*(Blinding(label, tuple(share.shape)) for label, share in zip(labels, shares, strict=True)))
+        return [Blinded(label, share, share) for label, share in zip(labels, shares, strict=True)]
 
     def multiply_fixed(self, matrix: Blinded, share: torch.Tensor) -> torch.Tensor:
         """A blinded matrix times a share."""
-        self.rounds += 1
         rows, inner = matrix.eps.shape
-        self.items.append(FixedProduct(matrix.label, rows, inner, share.shape[1]))
+        self._round(FixedProduct(matrix.label, rows, inner, share.shape[1]))
         return nothing(rows, share.shape[1])
 
     def scale(self, *work: tuple[torch.Tensor, Sequence[Blinded]], bits: int) -> list[Scaled]:
         """In one round."""
-        self.rounds += 1
-        self.items += [Scaling(tuple(share.shape), bits, tuple(s.label for s in factors)) for share, factors in work]
+        self._round(*(Scaling(tuple(share.shape), bits, tuple(s.label for s in factors)) for share, factors in work))
         return [Scaled(share, [share] * len(factors)) for share, factors in work]
 
     def look_up(self, share: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         """By a one-time table."""
-        self.rounds += 1
-        self.items.append(Lookup(tuple(share.shape), tuple(table.tolist())))
+        self._round(Lookup(tuple(share.shape), tuple(table.tolist())))
         return share
 
     def gram(self, share: torch.Tensor) -> torch.Tensor:
         """X X^T."""
-        self.rounds += 1
-        self.items.append(GramProduct(share.shape[0], share.shape[1]))
+        self._round(GramProduct(share.shape[0], share.shape[1]))
         return nothing(share.shape[0], share.shape[0])
 
     def classes(self, scores: torch.Tensor) -> torch.Tensor:
         """By one-time tables."""
-        operations = argmax_operations(scores.shape[0], scores.shape[1])
-        self.items += operations
-        self.rounds += len(operations)
+        for operation in argmax_operations(scores.shape[0], scores.shape[1]):
+            self._round(operation)
         return scores
 
     def tell(self, share: torch.Tensor, kind: Kind) -> None:
-        """To the label holder."""
-        self.rounds += 1
-        self.items.append(Told(kind, Payload(tuple(share.shape))))
+        """To the label holder, in a round after all have told that they are ready."""
+        self._round()
+        self._round(Told(kind, Payload(tuple(share.shape))))
 
     def tell_classes(self, bits: torch.Tensor, kind: Kind) -> None:
-        """To the label holder, packed."""
-        self.rounds += 1
-        self.items.append(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
+        """To the label holder, packed; likewise."""
+        self._round()
+        self._round(Told(kind, Payload((packed_bytes(bits.numel()),), torch.uint8)))
 
 
 def factor_label(number: int) -> str:
@@ -178,42 +168,82 @@ def factor_label(number: int) -> str:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Items in the order in which they come. What the holders send for those of one round, they send at once."""
+
+    rounds: tuple[tuple[Item, ...], ...] = ()
+
+    def __iter__(self) -> Iterator[Item]:
+        """All of them."""
+        return chain.from_iterable(self.rounds)
+
+
+@dataclass(frozen=True)
 class Script:
-    """All items of a program, in the order in which they come; and how often its holders wait for each other."""
+    """All items of a program. Of a training that goes on from a later step, those before have none."""
 
-    prepare: tuple[Item, ...]
-    steps: tuple[tuple[Item, ...], ...]
-    finish: tuple[Item, ...]
-    rounds: int
+    prepare: Part = Part()
+    steps: tuple[Part, ...] = ()
+    parts: tuple[Part, ...] = ()  # of what comes after the steps
+
+    @property
+    def rounds(self) -> int:
+        """How often its holders wait for each other."""
+        return sum(len(part.rounds) for part in (self.prepare, *self.steps, *self.parts))
+
+    @property
+    def finish(self) -> Part:
+        """All of what comes after the steps."""
+        return Part(tuple(chain.from_iterable(part.rounds for part in self.parts)))
 
 
-@lru_cache(maxsize=8)
-def script(sizes: SealedSizes) -> Script:
-    """Of a training of these sizes."""
+@lru_cache(maxsize=32)
+def script(sizes: SealedSizes, begin: int = 0) -> Script:
+    """Of a training of these sizes that begins with this step, or part."""
+    before, training = _begun(sizes, TrainingState())
+    for number in range(begin):
+        _go_on(training, sizes, number)
+    computation = before
+    if begin:
+        computation, training = _begun(sizes, training.state())
+    prepare, found = computation.taken(), [Part()] * begin
+    for number in range(begin, sizes.units + FINISHING):
+        _go_on(training, sizes, number)
+        found.append(computation.taken())
+    return Script(prepare, tuple(found[: sizes.units]), tuple(found[sizes.units :]))
+
+
+def _begun(sizes: SealedSizes, known: TrainingState) -> tuple[Rehearsal, SealedTraining]:
+    """Up to where its steps begin."""
     computation = Rehearsal(sizes)
     train, val = (RowSet(torch.arange(count)) for count in (sizes.train, sizes.val))  # made up: only counts matter
     columns = nothing(sizes.nodes, sizes.agreement.columns)
-    training = SealedTraining(computation, sizes, HolderInputs(nothing(sizes.nodes), columns, train, val))
+    own = HolderInputs(nothing(sizes.nodes), columns, train, val, known=known)
+    training = SealedTraining(computation, sizes, own)
     training.prepare()
-    prepare, steps = computation.taken(), []
-    for number in range(sizes.units):
+    return computation, training
+
+
+def _go_on(training: SealedTraining, sizes: SealedSizes, number: int) -> None:
+    if number < sizes.units:
         training.step(number)
-        steps.append(computation.taken())
-    training.finish()
-    return Script(prepare, tuple(steps), computation.taken(), computation.rounds)
+    else:
+        training.finish(number - sizes.units)
 
 
 @lru_cache(maxsize=8)
-def prediction_script(sizes: SealedSizes, asked: int) -> Script:
+def prediction_script(sizes: SealedSizes, asked: int, begin: int = 0) -> Script:
     """Of a prediction of so many rows with a trained model; `sizes` has how many rows trained."""
     computation = Rehearsal(sizes)
     if not asked:
-        return Script((), (), (), 0)
+        return Script(parts=(Part(),) * ASKING)
     blocks = {owner: nothing(count, sizes.width * sizes.blocks) for owner, count in sizes.columns.items()}
-    rows = RowSet(torch.arange(asked))
-    own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows)
+    rows, made = RowSet(torch.arange(asked)), nothing(asked, sizes.agreement.classes) if begin else None
+    own = TrainedInputs(nothing(sizes.nodes), blocks, nothing(1, sizes.width), rows, made=made)
     prediction = SealedPrediction(computation, sizes, own)
     prediction.prepare()
-    prepare = computation.taken()
-    prediction.finish()
-    return Script(prepare, (), computation.taken(), computation.rounds)
+    prepare, parts = computation.taken(), [Part()] * begin
+    for part in range(begin, ASKING):
+        prediction.finish(part)
+        parts.append(computation.taken())
+    return Script(prepare, parts=tuple(parts))

@@ -10,6 +10,8 @@ from typing import Literal
 from vfgnn.agreement import Agreement
 from vfgnn.sealed.formats import ROW_NORM, feature_bits, range_guard
 
+FINISHING, ASKING = 4, 2  # parts of what comes after the steps (training.py), and of a prediction (prediction.py)
+
 
 @dataclass(frozen=True)
 class SealedSizes:
@@ -88,6 +90,12 @@ class SealedSizes:
         return self.column_blocks + self.steps
 
     @property
+    def telling(self) -> tuple[int, ...]:
+        """The steps, and parts of what comes after them, that begin with something that is opened."""
+        after_first_vector, finishing = self.column_blocks + 1, self.units
+        return (after_first_vector, *range(finishing + 1, finishing + FINISHING))
+
+    @property
     def row_norm(self) -> float:
         """About the squared norm of a row: scaled columns have 1 each."""
         scaled = self.agreement.settings.sealed.scaled
@@ -122,3 +130,14 @@ class SealedSizes:
 def trained_steps(agreement: Agreement) -> int:
     """How many steps a training has: the number of rows has no part in it."""
     return SealedSizes(agreement, 1, 0).units
+
+
+def end_step(agreement: Agreement) -> int:
+    """The number of the state that is left."""
+    return trained_steps(agreement) + FINISHING
+
+
+def checkpoint_steps(agreement: Agreement, every: int) -> list[int]:
+    """At whose beginning every holder writes its state: every so many, and wherever something is opened next."""
+    sizes = SealedSizes(agreement, 1, 0)
+    return sorted({*range(0, sizes.units + 1, every), *sizes.telling, end_step(agreement)})

@@ -1,4 +1,4 @@
-"""What a sealed training leaves at each party: its shares of the model, and which rows of it have been opened.
+"""What a holder keeps of a sealed training: at each step what it goes on from, in the end its shares of the model.
 
 The dealer and a server keep nothing. Runs at each holder, on its own state; nothing leaves.
 """
@@ -41,16 +41,54 @@ class OpenedRows(RoleState):
 
 
 @dataclass(frozen=True, repr=False)
+class BasisState(RoleState):
+    """A holder's shares of the Krylov space so far (basis.py); each tensor has one matrix for each vector."""
+
+    vectors: torch.Tensor
+    values: torch.Tensor
+    means: torch.Tensor
+    weights: dict[str, torch.Tensor]
+    taken: torch.Tensor  # the last image at the training rows
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingState(RoleState):
+    """A training that stands at the beginning of a step, or of a part of what comes after the steps (training.py).
+
+    Shares alone: every factor is blinded anew when it goes on, and every mask is another one.
+    """
+
+    number: int = 0  # of the step
+    rows: torch.Tensor | None = None  # the code of each (holder.py): they stay what they were
+    coming: torch.Tensor | None = None  # this holder's share of what is opened next
+    columns: torch.Tensor | None = None  # order of features: Psi as far as it has come
+    basis: BasisState | None = None
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)  # as in the state that is left
+    offset: torch.Tensor | None = None
+    heard: dict[str, torch.Tensor] = field(default_factory=dict)  # label holder: inner products that it has been told
+
+
+@dataclass(frozen=True, repr=False)
+class AskedState(RoleState):
+    """A prediction with a trained model, when nothing is left of it but to tell."""
+
+    rows: torch.Tensor  # that are asked for
+    made: torch.Tensor  # this holder's share of what is told of them
+
+
+@dataclass(frozen=True, repr=False)
 class SealedState(RoleState):
     """A holder's: its shares of the primal weights by feature holder, and of what is added to all scores.
 
-    Empty, and None, until the training is through.
+    Empty, and None, until the training is through; until then it has `training`.
     """
 
     weights: dict[str, torch.Tensor] = field(default_factory=dict)  # LONG
     offset: torch.Tensor | None = None  # [1, C - 1], SCORE
     train_rows: int = 0  # how many rows trained: images are cut by that
     opened: OpenedRows | None = None
+    training: TrainingState | None = None
+    asked: AskedState | None = None
 
     def over(self, places: torch.Tensor, agreement: Agreement) -> Self:
         """Weights do not depend on the nodes."""

@@ -6,18 +6,27 @@ may lie here is bounded in bytes. Runs at each holder; nothing is revealed (offl
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from threading import Condition
 from typing import Generic, TypeVar
 
 import torch
 
+from vfgnn import logs
 from vfgnn.agreement import DEALER, Agreement
 from vfgnn.channel import Channel
-from vfgnn.messages import Kind
+from vfgnn.mpc.products import Prepared, PrivateProducts
 from vfgnn.mpc.shared import Operation
 from vfgnn.mpc.sparse import PreparedHop, PrivateGraphs
 from vfgnn.sealed.offline import OfflineWork
-from vfgnn.sealed.program import COLUMNS_CORRECTION, CORRECTION, NODES_CORRECTION, SealedMoment
+from vfgnn.sealed.program import (
+    COLUMNS_CORRECTION,
+    CORRECTION,
+    NODES_CORRECTION,
+    Begun,
+    SealedMoment,
+    dealing_order,
+)
 from vfgnn.sealed.rehearsal import Hop, Item, ToColumns, ToNodes
 
 MOST_BYTES = 2**28  # that lie here unused; one item more where nothing else does
@@ -39,10 +48,11 @@ class Stock(Generic[T]):
             self._supply.changed.notify_all()
 
     def take(self) -> T:
-        """The next one, as soon as it is there."""
+        """The next one, as soon as it is there; the operator hears that the dealer is waited for."""
         supply = self._supply
         with supply.changed:
-            supply.changed.wait_for(lambda: self._things or supply.failure)
+            ready = partial(supply.changed.wait_for, lambda: self._things or supply.failure)
+            logs.tell_waiting(ready, lambda: {"peers": DEALER, "of": "what it deals ahead"})
             if not self._things and supply.failure is not None:
                 raise supply.failure
             thing, size = self._things.popleft()
@@ -59,7 +69,7 @@ class Supply:
         self.failure: BaseException | None = None
         self._most = most_bytes
         self.corrections = Stock[torch.Tensor](self)
-        self.products = Stock[torch.Tensor](self)
+        self.products = Stock[Prepared](self)
         self.hops = Stock[PreparedHop](self)
 
     def make_room(self, size: int) -> None:
@@ -80,8 +90,8 @@ class Supply:
         """Of the coming operation."""
         return self.corrections.take()
 
-    def next_product(self, kind: Kind) -> torch.Tensor:
-        """The correction of the coming product with features."""
+    def next_product(self) -> Prepared:
+        """What the coming product with features needs ahead."""
         return self.products.take()
 
     def next_hop(self) -> PreparedHop:
@@ -93,29 +103,48 @@ class HolderOffline(OfflineWork):
     """Receives, and answers the dealer's bounces."""
 
     def __init__(
-        self, agreement: Agreement, channel: Channel, known: SealedMoment, supply: Supply, graphs: PrivateGraphs
+        self,
+        agreement: Agreement,
+        channel: Channel,
+        known: SealedMoment,
+        supply: Supply,
+        *,
+        graphs: PrivateGraphs,
+        products: PrivateProducts,
     ) -> None:
         super().__init__(agreement, channel, known)
-        me = channel.party
-        self._supply, self._graphs, self._hop_number = supply, graphs, 0
-        self._corrected = me == agreement.holder_names[-1]
-        self._multiplies = any(owner.name != me for owner in agreement.feature_holders)
+        self._supply, self._graphs, self._products = supply, graphs, products
+        self._begun = self._completed = self._multiplied = 0
+        self._corrected = channel.party == agreement.holder_names[-1]
 
     def deal(self, items: Iterable[Item]) -> None:
         """Everything for these items. Reveals: nothing; what goes back to the dealer is padded."""
-        for item in items:
-            if isinstance(item, Hop):
-                hop = self._graphs.prepare(self.channel, self._hop_number, item.width)
-                self._hop_number += 1
+        for item in dealing_order(self.agreement, items):
+            if isinstance(item, Begun):
+                self._graphs.begin(self.channel, self._begun, item.width)
+                self._begun += 1
+            elif isinstance(item, Hop):
+                hop = self._graphs.complete(self.channel, self._completed)
+                self._completed += 1
                 self._supply.hops.put(hop, hop.bytes)
-            elif isinstance(item, (ToColumns, ToNodes)) and self._multiplies:
-                kind = COLUMNS_CORRECTION if isinstance(item, ToColumns) else NODES_CORRECTION
-                correction = self.channel.receive(DEALER, kind)
-                self._supply.products.put(correction, correction.nbytes)
+            elif isinstance(item, (ToColumns, ToNodes)):
+                self._multiply(item)
             elif isinstance(item, Operation) and self._corrected:
                 for _ in item.correction:
                     correction = self.channel.receive(DEALER, CORRECTION)
                     self._supply.corrections.put(correction, correction.nbytes)
+
+    def _multiply(self, item: ToColumns | ToNodes) -> None:
+        back = isinstance(item, ToColumns)
+        self._multiplied += 1
+        made = self._products.prepared(
+            self.channel,
+            "backward" if back else "forward",
+            self._multiplied,
+            COLUMNS_CORRECTION if back else NODES_CORRECTION,
+            dim=item.width,
+        )
+        self._supply.products.put(made, made.bytes)
 
     def fail(self, error: BaseException) -> None:
         """The steps hear it when they ask for more."""

@@ -19,12 +19,13 @@ from typing import Self
 from pydantic import ValidationError, model_validator
 
 from vfgnn.agreement import DEALER, Agreement
+from vfgnn.explained import explain
 from vfgnn.messages import SEED, WORD, Declared, Kind
 from vfgnn.mpc.shared import Names, Operation
 from vfgnn.mpc.shared import messages as operation_messages
 from vfgnn.program import Phase, Program
 from vfgnn.secure_gnn.network import Momentum, backward_operations, forward_operations
-from vfgnn.settings import Positive, explain
+from vfgnn.settings import Positive
 from vfgnn.split import program as split
 from vfgnn.split.steps import Moment, Rows, Step
 

@@ -28,13 +28,15 @@ from websockets.exceptions import (
     WebSocketException,
 )
 
+from vfgnn.differences import differences
 from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
-from vfgnn.files import FederationFile, PartyFile, differences
+from vfgnn.files import FederationFile, PartyFile
 from vfgnn.randomness import derive_key, new_seed
 from vfgnn.shown import shown
 from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.gate import Gate
 from vfgnn.transport.goodbye import FAILED, brief
+from vfgnn.transport.reach import connected, host_and_port
 from vfgnn.transport.revocation import RevocationList
 from vfgnn.version import __version__
 
@@ -59,12 +61,6 @@ AT_BOTH_ENDS: dict[str, Any] = {
     "logger": QUIET,
 }
 """Of a WebSocket, whether it was dialled or answered."""
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Of `host:port` or `[ipv6]:port`."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 @dataclass(frozen=True)
@@ -94,6 +90,8 @@ class Endpoint:
     secret: bytes = field(default_factory=new_seed, repr=False)  # of this session's log keys
     run: str | None = None  # of the checkpoints that this party has, and
     steps: tuple[int, ...] = ()  # their steps
+    keepers: tuple[str, ...] = ()  # the parties that a run cannot go on without the state of; if none is named, all
+    unwritten: int | None = None  # so many first steps nobody has on its disk; None: those before the first checkpoint
     purpose: str = TRAIN  # the command that was started; its peers must have started the same
     standing: bool = False  # a peer that has come for something else is waited for, not refused
 
@@ -224,9 +222,11 @@ class Endpoint:
         faults: list[tls.Fault] = []
         context = tls.context(self.party, self.trust, listens=False, on_fault=lambda _, fault: faults.append(fault))
         where = f"{peer} at {address}"
+        sock = await connected(peer, address, within_s=OPEN_S) if self.party.proxy is None else None
         try:
             connection = await connect(
                 f"wss://{address}{path}",
+                sock=sock,
                 ssl=context,
                 server_hostname=tls.claim(self.me),
                 proxy=self.party.proxy,

@@ -178,20 +178,18 @@ class Network:
 
     def _decide(self) -> Start:
         """Label holder: go on from the last step that all have, or begin a run."""
-        endpoint, protocol = self._endpoint, self._common_protocol()
-        known = {endpoint.me: (endpoint.run, set(endpoint.steps))}
-        for peer, link in self._links.items():
-            if link.hello is not None:
-                known[peer] = link.hello.run, set(link.hello.steps)
-        fresh = new_seed().hex()[:16]
-        runs, furthest = (
-            {run for run, _ in known.values() if run},
-            max(max(steps, default=0) for _, steps in known.values()),
-        )
-        common = set.intersection(*(steps for _, steps in known.values()))
-        if len(runs) == 1 and common:
-            return Start(run=runs.pop(), start=fresh, step=max(common), protocol=protocol)
-        if furthest < endpoint.file.checkpoint_every:  # nobody has written anything that would be lost
+        endpoint, protocol, fresh = self._endpoint, self._common_protocol(), new_seed().hex()[:16]
+        everyone = self._known()
+        known = {who: found for who, found in everyone.items() if who in (endpoint.keepers or everyone)}
+        runs = {run for run, _ in known.values() if run}
+        common = set.intersection(*(steps for _, steps in known.values())) if len(runs) == 1 else set()
+        step = max(common, default=None)
+        # Where nothing is lost yet, those that keep nothing must have heard of the run too.
+        if step or (step == 0 and all(run in runs and 0 in steps for run, steps in everyone.values())):
+            return Start(run=runs.pop(), start=fresh, step=step, protocol=protocol)
+        furthest = max(max(steps, default=0) for _, steps in known.values())
+        spared = endpoint.file.checkpoint_every if endpoint.unwritten is None else endpoint.unwritten
+        if step == 0 or furthest < spared:  # nobody has written anything that would be lost
             return Start(run=fresh, start=fresh, step=0, protocol=protocol)
         have = "; ".join(f"{who}: {_shown(run, steps)}" for who, (run, steps) in known.items())
         often = Counter(run for run, _ in known.values()).most_common(1)[0][0]
@@ -203,6 +201,12 @@ class Network:
             got=have,
             hint=f"restore the run folder of {behind}, or start all parties with --fresh to begin a new run",
         )
+
+    def _known(self) -> dict[str, tuple[str | None, set[int]]]:
+        """Label holder: of which run each party has which steps."""
+        known = {self._endpoint.me: (self._endpoint.run, set(self._endpoint.steps))}
+        hellos = {peer: link.hello for peer, link in self._links.items()}
+        return known | {peer: (hello.run, set(hello.steps)) for peer, hello in hellos.items() if hello is not None}
 
     def _common_protocol(self) -> int:
         """Label holder, who hears everybody: the highest version that all speak; so far only pairs have compared."""

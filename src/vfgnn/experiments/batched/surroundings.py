@@ -67,12 +67,12 @@ def place_of(path: Path, reading: str, place: str) -> Partition:
     with np.load(path, allow_pickle=False) as arrays:
         x = Csr(arrays["pointer"].astype(np.int64), arrays["columns"].astype(np.int64), arrays["values"], 0)
         holder_of_column, edges = arrays["column_owner"], arrays["edges"].astype(np.int64)
-        owner = arrays[f"edge_owner_{reading}"]
+        known = arrays[f"known_edges_{reading}"]
         rest = {name: arrays[name].astype(np.int64) for name in ("train", "val", "y_train", "y_val")}
         classes = int(arrays["classes"])
     holders = range(int(holder_of_column.max()) + 1)
     blocks = tuple(_columns_of(x, holder_of_column == i) for i in holders)
-    parts = tuple(edges[:, owner == i] for i in holders)
+    parts = tuple(edges[:, known[i]] for i in holders)
     if place == "federated":
         return Partition(blocks, parts, **rest, classes=classes, rounds=True)
     if place == "pooled":

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from vfgnn import logs
 from vfgnn.errors import PeerRestarted, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
-from vfgnn.party.own_data import columns_of
+from vfgnn.party.nodes import Nodes
+from vfgnn.party.own_data import columns_of, table_of
 from vfgnn.party.serve.desk import Answers, Desk
 from vfgnn.party.serve.party import AGAIN_S, ServingParty
 from vfgnn.party.session import NetworkSession
-from vfgnn.party.trained import Nodes
 from vfgnn.transport.network import Network
 
 POLL_S = 0.25
@@ -152,9 +152,9 @@ class ServingLabelHolder(ServingParty):
     def _own(self, stamp: Stamp) -> frozenset[str]:
         from vfgnn.data.tables import read_ids
 
-        data = self.party.data
-        if data is None or data.nodes is None:
+        source = None if self.party.data is None else table_of(self.party.data, "nodes")
+        if source is None:
             return frozenset()
         if self._own_ids is None or self._own_ids[0] != stamp:
-            self._own_ids = stamp, frozenset(read_ids(data.nodes, columns_of(self.party)).to_pylist())
+            self._own_ids = stamp, frozenset(read_ids(source, columns_of(self.party)).to_pylist())
         return self._own_ids[1]

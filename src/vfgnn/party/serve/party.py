@@ -88,7 +88,7 @@ class ServingParty:
         session.resize([calling(self.agreement.parties, self.agreement.label_holder)])
         self._meeting(session.network)
         with session.met(wait_s=math.inf) as start, disk_patience(self.file):
-            self.model.refuse_other(start)
+            self.model.meet(start)
             self._began = True
             logs.event("all have met", run=start.run)
             self._met()
