@@ -38,7 +38,7 @@ def openings(kept: Sequence[Kept]) -> list[tuple[str, str]]:
 def opened(kept: Sequence[Kept]) -> Html:
     """Who was shown what, in short."""
     told = tag("p", "By the records that this page was made from.", look="soft")
-    return markup(tag("h2", "What was opened, and to whom"), told, table_of(("who", "was shown"), openings(kept)))
+    return markup(tag("h2", "What was opened, and to whom"), told, table_of(("who", "what"), openings(kept)))
 
 
 def curves(kept: Sequence[Kept]) -> Html:
