@@ -20,6 +20,7 @@ from tests.restarts import lineage
 from tests.sealed_twin import go_through
 from vfgnn.data.feature_maps import mapped
 from vfgnn.data.partition import partition
+from vfgnn.errors import PartyFailed
 from vfgnn.files import Patience
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.processes import LocalProcesses, State
@@ -36,14 +37,14 @@ SEALED = {"hops": 2, "steps": 3, "ridges": [0.3, 1.0], "order": "labels"}
 class Killed:
     """A federation whose parties are killed at their moments, and started again at once."""
 
-    def __init__(self, folder, kills, *, holders=2, nodes=40, limits=None, **sealed):
+    def __init__(self, folder, kills, *, holders=2, nodes=40, words=(), **sealed):
         self.graph = random_graph(nodes=nodes)
         self.holdings = partition(self.graph.x, self.graph.edge_index, holders=holders, seed=0)
         settings = {"protocol": "sealed", "sealed": {**SEALED, **sealed}}
         self.local = small(
             folder / "federation", holdings=self.holdings, graph=self.graph, patience=PATIENCE, **settings
         )
-        self.kills, self._marks = kills, folder / "kills"
+        self.kills, self._words, self._marks = kills, words, folder / "kills"
 
     def run(self):
         """To its end, whoever is killed."""
@@ -53,8 +54,11 @@ class Killed:
                     if child.poll() == -9:
                         running.progress[name].state = State.KILLED
                         running.start(name)
-                if all(child.poll() != -9 for child in running.children.values()):
+                try:
                     running.look()
+                except PartyFailed:
+                    if all(child.poll() != -9 for child in running.children.values()):
+                        raise  # not one that has been killed since
                 time.sleep(0.02)
             running.look()
         happened = {path.name for name in self.local.names for path in (self._marks / name).iterdir()}
