@@ -10,8 +10,7 @@ from torch import Generator, Tensor
 
 from vfgnn.audit.attack import Attack, AttackFinding, Target
 from vfgnn.audit.h0 import h0_seen, revealed
-from vfgnn.audit.inversion import CLOSE, NEEDS
-from vfgnn.audit.inversion import Target as Rows
+from vfgnn.audit.inversion import CLOSE, NEEDS, PartlyKnown
 from vfgnn.audit.others import of_each
 from vfgnn.audit.statistics import compare_rankings
 from vfgnn.audit.views import NotInView, Truth, View
@@ -63,9 +62,9 @@ def features_from_h0(view: View, truth: Truth, rng: Generator) -> list[AttackFin
 
     def measure(about: str, holding: Holding) -> list[AttackFinding]:
         x = holding.x.double()
-        known = Rows.of(x, rng)
+        known = PartlyKnown.of(x, rng)
         guesses = {"": known.guessed_from(torch.cat([*linear, own], dim=1)), "own features": known.guessed_from(own)}
-        compared = ((KNOWN_ROWS, known.rows(guesses)), (KNOWN_ENTRIES, known.entries(guesses, rng)))
+        compared = ((KNOWN_ROWS, known.exact_rows(guesses)), (KNOWN_ENTRIES, known.entries(guesses, rng)))
         found = [AttackFinding(attack, view.party, about, one) for attack, one in compared]
         return [*_alike(view, about, seen, own, x, rng), *found]
 

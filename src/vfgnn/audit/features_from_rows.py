@@ -10,8 +10,7 @@ from torch import Generator, Tensor
 
 from vfgnn.agreement import SERVER
 from vfgnn.audit.attack import Attack, AttackFinding, Target
-from vfgnn.audit.inversion import NEEDS
-from vfgnn.audit.inversion import Target as Rows
+from vfgnn.audit.inversion import NEEDS, PartlyKnown
 from vfgnn.audit.others import of_each
 from vfgnn.audit.published_rows import last_rows
 from vfgnn.audit.rows_from_hidden import rebuilt_rows
@@ -35,7 +34,7 @@ def features_from_rows(view: View, truth: Truth, rng: Generator) -> list[AttackF
     """By the rows of the predictions."""
 
     def measure(about: str, holding: Holding) -> list[AttackFinding]:
-        known = Rows.of(holding.x[: view.agreement.nodes], rng)
+        known = PartlyKnown.of(holding.x[: view.agreement.nodes], rng)
         if view.party == SERVER:
             guesses = {"": known.guessed_from(last_rows(view, about))}
         else:
