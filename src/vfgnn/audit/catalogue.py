@@ -6,12 +6,25 @@ measured.
 
 from dataclasses import dataclass
 
+from vfgnn.audit import (
+    columns_from_h0,
+    edges_from_gradient,
+    edges_from_layers,
+    features_from_h0,
+    features_from_rows,
+    labels_from_gradient,
+    labels_from_rows,
+    membership,
+    published_rows,
+    rows_from_hidden,
+)
 from vfgnn.audit.attack import Attack, CarryOut
 from vfgnn.audit.case import PartyRole
 from vfgnn.party.roles import Protocol
 
 SERVER, DEALER = PartyRole.SERVER, PartyRole.DEALER
 HOLDER, LABEL_HOLDER = PartyRole.HOLDER, PartyRole.LABEL_HOLDER
+HOLDERS, WITHOUT_LABELS = (HOLDER, LABEL_HOLDER), (SERVER, HOLDER)
 
 
 @dataclass(frozen=True)
@@ -29,7 +42,45 @@ class Entry:
         return f"{self.carry_out.__module__.rpartition('.')[2]}.{self.carry_out.__name__}"
 
 
-CATALOGUE: tuple[Entry, ...] = ()
+def split(carry_out: CarryOut, roles: tuple[PartyRole, ...], *attacks: Attack) -> Entry:
+    """On views of the paper's protocol."""
+    return Entry(carry_out, attacks, "split", roles)
+
+
+SPLIT = (
+    split(published_rows.edges_from_rows, (SERVER,), published_rows.ROW_EDGES),
+    split(published_rows.edges_from_hidden, (SERVER,), published_rows.HIDDEN_EDGES),
+    split(edges_from_gradient.edges_from_gradient, WITHOUT_LABELS, edges_from_gradient.GRADIENT_EDGES),
+    split(
+        rows_from_hidden.from_hidden,
+        (LABEL_HOLDER,),
+        rows_from_hidden.ROWS,
+        rows_from_hidden.EDGES,
+        rows_from_hidden.DEGREES,
+    ),
+    split(edges_from_layers.edges_from_layers, (LABEL_HOLDER,), edges_from_layers.LAYER_EDGES),
+    split(edges_from_layers.edges_from_h0, HOLDERS, edges_from_layers.H0_EDGES),
+    split(
+        labels_from_gradient.labels_from_gradient,
+        WITHOUT_LABELS,
+        labels_from_gradient.CLUSTERS,
+        labels_from_gradient.ONE_KNOWN,
+    ),
+    split(labels_from_gradient.rare_class_from_gradient, WITHOUT_LABELS, labels_from_gradient.NORMS),
+    split(labels_from_rows.labels_from_rows, WITHOUT_LABELS, labels_from_rows.COMPLETION),
+    split(columns_from_h0.columns_from_h0, HOLDERS, columns_from_h0.SPAN, columns_from_h0.COLUMNS),
+    split(
+        features_from_h0.features_from_h0,
+        HOLDERS,
+        features_from_h0.GRAM,
+        features_from_h0.KNOWN_ROWS,
+        features_from_h0.KNOWN_ENTRIES,
+    ),
+    split(features_from_rows.features_from_rows, (SERVER, LABEL_HOLDER), features_from_rows.ROW_ENTRIES),
+    split(published_rows.degrees_from_rows, (SERVER,), published_rows.ROW_DEGREES),
+    split(membership.training_rows, WITHOUT_LABELS, membership.MEMBERS),
+)
+CATALOGUE: tuple[Entry, ...] = SPLIT
 
 
 def entries_for(protocol: Protocol, role: PartyRole) -> list[Entry]:

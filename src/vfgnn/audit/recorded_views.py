@@ -31,7 +31,7 @@ from vfgnn.party.programs import end_step
 from vfgnn.records import read_json, reading
 from vfgnn.sealed.label_holder import opened_predictions
 from vfgnn.sealed.state import LabelHolderState
-from vfgnn.view_file import FIRST, Link, read_view, view_folder
+from vfgnn.view_file import Link, first_of, read_view, view_folder
 
 PARTY_FILE = "party.toml"
 
@@ -59,8 +59,8 @@ class RecordedParty:
         finished = about.get("state") == RunState.FINISHED
         for one in read_view(folder, finished=finished) if viewed else ():
             messages[one.link].append(one.payload)
-        for kept in messages.values():
-            del kept[FIRST:-1]  # of several starts: the first of all, and the last
+        for link, kept in messages.items():
+            del kept[first_of(link[0]) : -1]  # of several starts: the first of all, and the last
         beside = folder.parent / PARTY_FILE
         own = party_file or (beside if beside.is_file() else None)
         nodes, data = _nodes_and_data(folder, run, file, None if own is None else _own_file(own, name, folder))

@@ -23,31 +23,23 @@ from vfgnn.model.ridge_training import pooled_scores
 from vfgnn.records import Outcome
 from vfgnn.sealed.label_holder import SealedLabelHolder
 from vfgnn.settings import Settings
-from vfgnn.split.program import H0_SHARE
 from vfgnn.transport.memory import InMemoryNetwork
-from vfgnn.view_file import FIRST
+from vfgnn.view_file import first_of
 
 
 class Recorder(InMemoryNetwork):
     """The network of a simulation, which keeps what crosses it."""
 
-    def __init__(self, columns: int = 0) -> None:
-        """`columns`: of all holders; as many reveals of h0 are kept as span them."""
+    def __init__(self) -> None:
         super().__init__()
-        self._columns = columns
         self.kept: dict[tuple[Kind, str, str], list[Tensor]] = defaultdict(list)
 
     def put(self, message: Declared, payload: Tensor) -> None:
         """As in memory."""
         link = self.kept[message.kind, message.sender, message.receiver]
-        del link[self._first(message) :]
+        del link[first_of(message.kind) :]
         link.append(payload.detach().clone())
         super().put(message, payload)
-
-    def _first(self, message: Declared) -> int:
-        if message.kind != H0_SHARE:
-            return FIRST
-        return max(FIRST, -(-self._columns // message.shape[1]) + 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +54,7 @@ class SimulatedRun:
 
 def train_and_record(holdings: Sequence[Holding], labels: Labels, settings: Settings, *, seed: int) -> SimulatedRun:
     """Train a federation in this process and keep everybody's view. The first holder has the labels."""
-    network = Recorder(sum(holding.x.shape[1] for holding in holdings))
+    network = Recorder()
     federation = build(holdings, labels, settings, seed=seed, network=network)
     outcome = federation.train()
     agreement = federation.agreement

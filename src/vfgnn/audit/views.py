@@ -16,7 +16,7 @@ from vfgnn.data.holdings import Holding, Labels
 from vfgnn.messages import Kind
 
 Messages = Mapping[tuple[Kind, str, str], Sequence[Tensor]]
-"""By kind, sender and receiver, in their order: the first FIRST ones and the last (view_file.py)."""
+"""By kind, sender and receiver, in their order: the first ones and the last (view_file.py says how many)."""
 Some = TypeVar("Some")
 
 

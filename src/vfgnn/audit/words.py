@@ -75,7 +75,7 @@ def uniform_words(view: View, truth: Truth, rng: Generator) -> list[AttackFindin
     """For each sender, where its words look least uniform."""
     found = []
     for sender, series in sorted(received_words(view, rng).items()):
-        worst = max((Judged.apart(*one, rng) for one in series), key=lambda one: one.chosen_by)
+        worst = max((Classified.apart(*one, rng) for one in series), key=lambda one: one.chosen_by)
         compared = compare_rankings(worst.scores, {"a guess": torch.zeros_like(worst.scores)}, worst.real, rng)
         found.append(AttackFinding(UNIFORM, view.party, sender, compared))
     if not found:
@@ -141,7 +141,7 @@ def _bytes(messages: Sequence[Tensor]) -> Tensor:
 
 
 @dataclass(frozen=True, repr=False)
-class Judged:
+class Classified:
     """What a classifier says of the words of the last third, and how well it did at least on the second."""
 
     scores: Tensor
@@ -149,7 +149,7 @@ class Judged:
     chosen_by: float
 
     @staticmethod
-    def apart(words: Tensor, fresh: Tensor, rng: Generator) -> "Judged":
+    def apart(words: Tensor, fresh: Tensor, rng: Generator) -> "Classified":
         """Each byte speaks for itself, by how often it came there in the first third."""
         parts = [one[torch.randperm(len(one), generator=rng)[:MOST]].long() for one in (words, fresh)]
         thirds = [torch.tensor_split(one, PARTS) for one in parts]
@@ -158,7 +158,7 @@ class Judged:
         scores = [[weight.gather(1, part.t()).sum(dim=0) for part in one[1:]] for one in thirds]
         chosen, last = (torch.cat(both) for both in zip(*scores, strict=True))
         real = [torch.arange(len(one)) < len(own) for one, own in zip((chosen, last), scores[0], strict=True)]
-        return Judged(last, real[1], auc(chosen, real[0]) - DEVIATIONS * (6 * len(scores[0][0])) ** -0.5)
+        return Classified(last, real[1], auc(chosen, real[0]) - DEVIATIONS * (6 * len(scores[0][0])) ** -0.5)
 
 
 def words_of_nodes(view: View, rng: Generator) -> Tensor:
