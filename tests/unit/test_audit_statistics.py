@@ -4,6 +4,7 @@ from sklearn.metrics import roc_auc_score
 
 from vfgnn.audit.edges import cosines, drawn_pairs
 from vfgnn.audit.statistics import HARMLESS, LEAKS, UNKNOWN, auc, compare_rankings, compare_shares, decide, roc, share
+from vfgnn.audit.views import NotInView
 from vfgnn.data.holdings import Holding
 
 
@@ -57,12 +58,18 @@ def test_shares_have_an_exact_interval():
 
 
 def test_pairs_are_all_edges_once_and_as_many_others():
-    edges = torch.tensor([[0, 1, 1, 2, 3, 3], [1, 0, 2, 1, 3, 4]])
+    edges = torch.tensor([[0, 1, 1, 2, 3, 3, 5, 7], [1, 0, 2, 1, 3, 4, 6, 8]])
+    expected = [(0, 1), (1, 2), (3, 4), (5, 6), (7, 8)]
     pairs, truth = drawn_pairs(Holding(torch.zeros(50, 1), edges), torch.Generator().manual_seed(0))
-    assert sorted(map(tuple, pairs[:, truth].t().tolist())) == [(0, 1), (1, 2), (3, 4)]
-    assert int((~truth).sum()) == 3
-    assert not {(0, 1), (1, 2), (3, 4)} & set(map(tuple, pairs[:, ~truth].t().tolist()))
+    assert sorted(map(tuple, pairs[:, truth].t().tolist())) == expected
+    assert int((~truth).sum()) == len(expected)
+    assert not set(expected) & set(map(tuple, pairs[:, ~truth].t().tolist()))
     assert cosines(torch.eye(50), pairs).abs().max() == 0
+
+
+def test_too_few_edges_are_no_ranking():
+    with pytest.raises(NotInView, match="5 edges"):
+        drawn_pairs(Holding(torch.zeros(50, 1), torch.tensor([[0, 1], [1, 0]])), torch.Generator().manual_seed(0))
 
 
 def test_roc_counts_cases_above_a_threshold():

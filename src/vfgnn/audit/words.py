@@ -203,7 +203,8 @@ def _related(words: Tensor, secrets: Tensor) -> Tensor:
     """Which columns of words have a correlation with some secret that BY_CHANCE of them would have."""
     one, other = _standard(words), _standard(secrets)
     allowed = float(ndtri(1 - BY_CHANCE / (2 * max(1, other.shape[1])))) / len(words) ** 0.5
-    return (one.t() @ other / len(words)).abs().amax(dim=1) > allowed
+    related: Tensor = (one.t() @ other / len(words)).abs().amax(dim=1) > allowed
+    return related
 
 
 def _standard(columns: Tensor) -> Tensor:
