@@ -54,8 +54,11 @@ def beside(local, count, first=b""):
     listener.begin()
     before = open_files()
     with callers(local, count, first) as held:
-        time.sleep(0.3)
-        files = open_files() - before - count
+        files, earlier = open_files(), -1
+        while files != earlier:  # until it has let in whom it lets in
+            time.sleep(0.3)
+            files, earlier = open_files(), files
+        files -= before + count
         for one in held:
             one.setblocking(False)
         gone = [idle_callers.closed(one) for one in held]
