@@ -9,6 +9,7 @@ Writes between the markers `<!-- messages of NAME -->` and `<!-- end -->`. A tes
 import argparse
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,8 @@ def sealed() -> Agreement:
 
 def table_of(program: Program[Any], agreement: Agreement) -> str:
     """One line for each kind of message in each phase."""
-    moment = program.largest
-    if isinstance(moment, Moment):
-        moment = replace(moment, rows=Rows(RowSet(torch.arange(TRAIN)), RowSet(torch.arange(VAL))))
-    if isinstance(moment, SealedMoment):
-        moment = SealedMoment(TRAIN, VAL, moment.number)
     found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
-    for phase in program.phases:
+    for phase, moment in product(program.phases, map(_example, program.bounds)):
         for message in phase.messages(moment):
             ways, sizes = found.setdefault((phase.name, message.kind), ([], []))
             ways.append(f"{_role(message.sender, agreement)} -> {_role(message.receiver, agreement)}")
@@ -95,6 +91,12 @@ def table_of(program: Program[Any], agreement: Agreement) -> str:
         for (phase_name, kind), (ways, sizes) in found.items()
     ]
     return HEAD + "\n".join(lines) + "\n"
+
+
+def _example(moment: Any) -> Any:  # noqa: ANN401 (a program's own)
+    if isinstance(moment, Moment):
+        return replace(moment, rows=Rows(RowSet(torch.arange(TRAIN)), RowSet(torch.arange(VAL))))
+    return replace(moment, train=TRAIN, val=VAL) if isinstance(moment, SealedMoment) else moment
 
 
 def _role(name: str, agreement: Agreement) -> str:

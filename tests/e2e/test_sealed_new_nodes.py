@@ -54,7 +54,7 @@ def predicted(local, out, kills=None):
         return [sys.executable, str(KILL), kills.get(name, ""), str(out.with_suffix("") / name)]
 
     with LocalProcesses(local, command=PREDICT, words=words, wrap=wrapped) as running:
-        codes = {name: child.wait(200) for name, child in running.children.items()}
+        codes = {name: child.wait(400) for name, child in running.children.items()}
     assert {name for name, code in codes.items() if code == -9} == set(kills)
     assert out.exists() == (set(codes.values()) == {0}) == (not kills)
     return rows_of(out) if out.exists() else {}
@@ -73,7 +73,13 @@ def told(local):
 
 
 def test_a_prediction_that_is_interrupted_again_and_again_is_told_once(local, tmp_path):
-    """From the moment on when all holders have their shares of it, it is these that are told."""
+    """From the moment on when all holders have their shares of it, it is these that are told.
+
+    One node: of several the order is drawn anew with each alignment, and so is that of what is told.
+    """
+    for name in ("bank", "shop"):
+        table = local.folder / name / "nodes.csv"
+        table.write_text("".join(line for line in table.open() if not line.startswith("new-2")))
     interruptions = (
         ({"dealer": "offline:12"}, False),
         ({"shop": "sealed_kept:1"}, False),
@@ -82,10 +88,10 @@ def test_a_prediction_that_is_interrupted_again_and_again_is_told_once(local, tm
     )
     for number, (kills, counted) in enumerate(interruptions):
         predicted(local, tmp_path / f"{number}.csv", kills)
-        assert opened_later(local) == ([("prediction", len(NEW))] if counted else [])
+        assert opened_later(local) == ([("prediction", 1)] if counted else [])
     known = predicted(local, tmp_path / "known.csv")
-    assert {known[one]["status"] for one in NEW} == {"ok"} and all(known[one]["class"] for one in NEW)
-    assert opened_later(local) == [("prediction", len(NEW))]
+    assert known["new-1"]["status"] == "ok" and known["new-1"]["class"]
+    assert opened_later(local) == [("prediction", 1)]
     assert len(told(local)) > 1 and len(set(told(local))) == 1
     count = len(told(local))
     assert predicted(local, tmp_path / "again.csv") == known

@@ -1,10 +1,10 @@
-"""Noised rows of new nodes: what was released once is there after a restart, and of no other model."""
+"""What a holder keeps of new nodes by their ids: there after a restart, and of no other model."""
 
 import pytest
 import torch
 
 from vfgnn.errors import CheckpointRefused
-from vfgnn.party.released import Released
+from vfgnn.party.released import AskedById, Released
 
 
 def test_rows_come_back_by_id_after_a_restart(tmp_path):
@@ -32,3 +32,18 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path):
     (tmp_path / Released.kept).write_bytes(b"nonsense")
     with pytest.raises(CheckpointRefused, match="cannot be read"):
         Released(tmp_path, "run")
+
+
+def test_what_a_pass_tells_is_kept_by_id_until_another_one_begins(tmp_path):
+    """Of another alignment the same ids stand elsewhere, and some have gone."""
+    AskedById(tmp_path, "run").put(["a", "b", "c"], torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.uint8), "pass")
+    asked = AskedById(tmp_path, "run")
+    assert asked.last.start == "pass"
+    again = asked.last.among(["z", "c", "a", "y"])
+    assert again.rows.tolist() == [1, 2]
+    assert again.made.tolist() == [[1, 1], [1, 0]]
+    assert len(asked.last.among(["z"]).rows) == 0
+    assert AskedById(tmp_path, "other run").last is None
+    asked.clear()
+    asked.clear()
+    assert AskedById(tmp_path, "run").last is None

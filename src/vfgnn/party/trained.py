@@ -216,7 +216,7 @@ class TrainedParty:
         state, ids, known = made.state(), now.ids, set(trained.ids)
         opened = state.opened if isinstance(state, SealedState) else None
         if opened is not None and ids:
-            later = torch.tensor([ids[row] not in known for row in opened.rows.tolist()])
+            later = torch.tensor([ids[row] not in known for row in opened.rows.tolist()], dtype=torch.bool)
             self._opened.add([ids[row] for row in opened.rows[later].tolist()], opened.values[later])
         released = state.released if isinstance(state, SplitState) else None
         if released is not None and ids:
