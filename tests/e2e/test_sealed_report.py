@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sys
+from collections import defaultdict
 
 import pytest
 
@@ -11,12 +12,15 @@ from tests.conftest import random_graph
 from tests.network import small
 from tests.pages import CHROMIUM, Elements, browsed, chained, figures_beside, put_into
 from vfgnn.cli.main import main
+from vfgnn.common_programs import NoSizes, leaving
 from vfgnn.errors import DataError
 from vfgnn.lab.processes import LocalProcesses
+from vfgnn.message_log import read_entries
 from vfgnn.party.programs import of_run
 from vfgnn.report.run.page import make_page
 from vfgnn.report.run.records import Kept, over_one_node
 from vfgnn.report.run.sealed import openings
+from vfgnn.sealed.program import SealedMoment, training
 
 STEPS = 3
 VAL = int(random_graph().val_mask.sum())
@@ -69,6 +73,24 @@ def test_every_party_notes_what_was_opened_to_whom_and_what_its_links_carried(fi
         assert record["bytes"] == sizes
         assert record["bytes"]["offline"] > 0
         assert (record["bytes"]["online"] > 0) == (name != "dealer")
+
+
+def test_logs_have_what_the_program_declares_in_its_order_from_both_threads(finished):
+    """Each link belongs to one of a party's two threads once training has begun, so its order is the program's."""
+    agreement = finished.file.agreement
+    moment = SealedMoment(int(random_graph().train_mask.sum()), VAL)
+    declared = defaultdict(list)
+    for program, known in ((training(agreement), moment), (leaving(agreement.parties, "A"), NoSizes())):
+        for phase, at in program.walk(known):
+            for one in phase.messages(at):
+                line = phase.name, at.number, str(one.kind), one.shape
+                declared[one.sender, one.receiver].append(line)
+    for name in finished.names:
+        logged = defaultdict(list)
+        for entry in read_entries(finished.run_folder(name) / "messages.jsonl"):
+            logged[entry.sender, entry.receiver].append((entry.phase, entry.step, entry.kind, entry.shape))
+        assert logged == {link: lines for link, lines in declared.items() if name in link}
+    assert any(phase == "offline" for phase, *_ in declared["A", "dealer"])
 
 
 def test_the_label_holder_sees_its_metrics_and_everybody_where_records_are(finished):
