@@ -134,9 +134,7 @@ def _party_toml(name: str, data: dict[str, object], accept: Sequence[str], *, al
     if data:
         lines += ["# min_common = 0.1                      # share of our ids that all must have, or a run ends"]
         lines += [to_toml({"accept": list(accept)}).strip()] if accept else []
-        consent = (
-            "allow_scores = true                     # sealed: the label holder may see scores, not just classes"
-        )
+        consent = "allow_scores = true                     # sealed: the label holder may see scores, not just classes"
         lines += [consent if allow_scores else f"# {consent}"]
     text = "\n".join(lines) + "\n"
     if not data:
