@@ -7,11 +7,14 @@ import json
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from vfgnn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 OF_A_KEY = "[key]"  # how the library marks that a key is wrong, and not its value
 WHOLE_NUMBER, NUMBER, TEXT, TRUTH, LIST = "a whole number", "a number", "text in quotes", "true or false", "a list"
@@ -33,7 +36,7 @@ BOUNDS = {
 def explain(error: ValidationError, where: str, kind: type[BaseModel]) -> ConfigError:
     """The first finding in our own words; `kind` is what was being read."""
     finding = error.errors(include_url=False)[0]
-    of, loc, context = finding["type"], finding["loc"], finding.get("ctx", {})
+    of, loc = finding["type"], finding["loc"]
     key = ".".join(str(part) for part in loc if part != OF_A_KEY)
     if of == "extra_forbidden":
         known = sorted(_fields_at(kind, loc[:-1]))
@@ -42,16 +45,15 @@ def explain(error: ValidationError, where: str, kind: type[BaseModel]) -> Config
         return ConfigError(f"unknown key '{key}'", expected=listed, where=where, hint=meant or "check the spelling")
     if of == "missing":
         return ConfigError(f"'{key}' is missing", expected=f"{loc[-1]} = ...", where=where)
-    words = re.findall(r"'([^']*)'", str(context.get("expected", ""))) if of == "literal_error" else []
     given = finding["input"]
     simple = isinstance(given, (str, int, float, bool, list, tuple))
     shown = json.dumps(given, ensure_ascii=False, default=str) if simple else None
     return ConfigError(
         f"'{key}' cannot be used" if key else "what is there does not fit together",
-        expected=" or ".join(words) or _expected(of, context, str(finding["msg"])),
+        expected=expected_of(finding),
         got=shown,
         where=where,
-        hint=_meant(given, words) if isinstance(given, str) else None,
+        hint=_meant(given, _words(finding)) if isinstance(given, str) else None,
     )
 
 
@@ -60,10 +62,19 @@ def _meant(given: str, known: Sequence[str]) -> str | None:
     return f"did you mean '{close[0]}'?" if close else None
 
 
-def _expected(of: str, context: dict[str, Any], message: str) -> str:
+def _words(finding: "ErrorDetails") -> list[str]:
+    """Those that may stand there, if it is one of a few."""
+    known = str(finding.get("ctx", {}).get("expected", ""))
+    return re.findall(r"'([^']*)'", known) if finding["type"] == "literal_error" else []
+
+
+def expected_of(finding: "ErrorDetails") -> str:
     """What should be there, by the kind of finding; validators of ours say it themselves."""
+    of, context = finding["type"], finding.get("ctx", {})
     if of == "value_error":
-        return message.removeprefix("Value error, ")
+        return str(finding["msg"]).removeprefix("Value error, ")
+    if of == "literal_error":
+        return " or ".join(_words(finding))
     if of in BOUNDS:
         words, bound = BOUNDS[of]
         return f"{words} {context[bound]:g}"

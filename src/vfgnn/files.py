@@ -7,7 +7,6 @@ data and run folder are. Unknown keys are refused in both.
 
 import hashlib
 import json
-import re
 import tomllib
 from collections.abc import Mapping
 from functools import cached_property
@@ -16,22 +15,13 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from vfgnn.address import Address
 from vfgnn.agreement import DEALER, SERVER, Agreement, HolderShape, make_agreement
 from vfgnn.errors import ConfigError
 from vfgnn.explained import explain
 from vfgnn.id_shape import IdShape
 from vfgnn.settings import Public, Settings, Whole
 
-
-def _dialled(address: str) -> str:
-    """What a socket can be made of."""
-    found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^:\s/]+):([0-9]{1,5})", address)
-    if not found or not 0 < int(found[1]) < 65536:
-        raise ValueError("host:port, such as bank.example:7001 or [::1]:7001")
-    return address
-
-
-Address = Annotated[str, AfterValidator(_dialled)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 File = TypeVar("File", bound=BaseModel)
 FEDERATION, PARTY = "federation file", "party file"
@@ -213,6 +203,7 @@ class PartyFile(BaseModel):
     insecure_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # for tests: nothing is secret with it
     accept: tuple[Acceptable, ...] = ()  # what would be refused in this holder's tables; `vfgnn data check` names it
     min_common: Annotated[float, Field(ge=0, le=1)] = 0.1  # of this holder's ids; a run with fewer common ones ends
+    own_model: bool = True  # label holder: after a run, a model of its own data alone, to compare
     data: DataFiles | None = None
 
 

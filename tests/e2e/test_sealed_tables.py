@@ -62,6 +62,10 @@ def test_tables_are_trained_on_as_in_the_clear(tmp_path, holders, settings):
     # One of 40 test rows may lie so close to the border that a rounding error of 1e-3 takes it across.
     assert found["accuracy"] == pytest.approx(expected.test_accuracy, abs=1 / len(own[0].labels.test) + 1e-9)
     assert found["accuracy"] > 0.6
+    alone = train_ridge([own[0].holding], own[0].labels, asked)  # in the clear at both: the same numbers
+    assert about["bank"]["alone"]["scores"] == alone.scores and "alone" not in about["shop"]
+    said = (local.folder / "bank" / "output.txt").read_text()
+    assert re.search(rf"accuracy +{alone.test_accuracy:.4f} +{found['accuracy']:.4f}", said)
     assert not torch.equal(own[0].holding.edge_index, own[1].holding.edge_index)
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ from vfgnn.lab.processes import LocalProcesses
 from vfgnn.party import aligning
 from vfgnn.party.own_data import load_data
 from vfgnn.party.trained import NOT_SHARED, OK, UNKNOWN
+from vfgnn.report.run.page import make_page
 
 
 def shared_ids(local, holders):
@@ -69,6 +71,31 @@ def test_all_agree_on_the_common_nodes(trained):
     common = shared_ids(local, ("bank", "shop"))
     assert {name: found["nodes"] for name, found in about.items()} == dict.fromkeys(local.names, len(common))
     assert set(about["bank"]["outcome"]["scores"]) == {"accuracy", "f1", "auc", "average_precision"}
+
+
+def test_the_label_holder_sees_what_its_own_data_gives_by_itself(trained):
+    local, about = trained
+    federation, alone = about["bank"]["outcome"]["scores"], about["bank"]["alone"]["scores"]
+    assert federation.keys() == alone.keys() and "alone" not in about["shop"] and "alone" not in about["server"]
+    assert all(0 <= value <= 1 for value in alone.values())
+    said = (local.folder / "bank" / "output.txt").read_text()
+    for name, value in federation.items():
+        assert re.search(rf"{name.replace('_', ' ')} +{alone[name]:.4f} +{value:.4f}", said)
+    page = make_page([local.run_folder(name) for name in local.names])
+    assert "Was it worth it?" in page and f"{alone['accuracy']:.4f}" in page and "bank alone" in page
+    assert "Was it worth it?" not in make_page([local.run_folder("shop")])  # it does not know
+
+
+def test_nothing_leaves_for_the_comparison(trained):
+    """It begins when the run's log is sealed, and that has no message afterwards."""
+    local, _ = trained
+    lines = [json.loads(line) for line in (local.run_folder("bank") / "log.jsonl").read_text().splitlines()]
+    events = [line["event"] for line in lines]
+    begins = next(i for i, event in enumerate(events) if event.startswith("training on own data alone"))
+    assert events.index("run ended") < begins
+    sealed_at = (local.run_folder("bank") / "messages.seal.json").stat().st_mtime
+    assert (local.run_folder("bank") / "messages.jsonl").stat().st_mtime <= sealed_at
+    assert not [event for event in events[begins:] if "connect" in event]
 
 
 def test_each_holder_is_told_how_many_of_its_ids_are_common(trained):

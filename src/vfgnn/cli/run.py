@@ -45,6 +45,22 @@ def run(
         _tell_opened(own.run_folder)
     if outcome is not None:
         _tell_reached(outcome, sealed=file.agreement.sealed)
+        _tell_alone(own.run_folder, outcome)
+
+
+def _tell_alone(folder: Path, outcome: "Outcome") -> None:
+    """Beside what own data gives by itself, where that was trained."""
+    from vfgnn.party.folder import read_about
+
+    alone = read_about(folder).get("alone")
+    if not isinstance(alone, dict):
+        return
+    if "scores" not in alone:
+        typer.echo(f"no model of your own data alone to compare: {alone.get('reason')}")
+        return
+    typer.echo(f"{'on test nodes':<18}{'own data alone':>16}{'federation':>12}")
+    for name, value in outcome.scores.items():
+        typer.echo(f"{name.replace('_', ' '):<18}{alone['scores'][name]:>16.4f}{value:>12.4f}")
 
 
 def _tell_opened(folder: Path) -> None:

@@ -90,8 +90,8 @@ def _until_stopped(serving: "ServingParty") -> None:
 
 
 def _address(text: str) -> tuple[str, int]:
+    from vfgnn.address import host_and_port
     from vfgnn.errors import ConfigError
-    from vfgnn.transport.reach import host_and_port
 
     try:
         host, port = host_and_port(text)

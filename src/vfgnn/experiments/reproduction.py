@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import DataError
+from vfgnn.explained import expected_of
 from vfgnn.experiments.baseline import Timing
 from vfgnn.experiments.claims import Claim, check_claims, readings_of
 from vfgnn.experiments.runner import Store, Task
@@ -79,7 +80,7 @@ class Reproduction:
         except ValidationError as error:
             finding = error.errors(include_url=False, include_input=False)[0]
             key = ".".join(map(str, finding["loc"]))
-            raise DataError(f"'{key}' cannot be used", expected=finding["msg"], where="a reproduction") from None
+            raise DataError(f"'{key}' cannot be used", expected=expected_of(finding), where="a reproduction") from None
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise DataError("not a reproduction", expected="what `vfgnn reproduce all --json` wrote") from None
         return made

@@ -121,6 +121,7 @@ def write_federation(
             "listen": f"127.0.0.1:{port}",
             "run_folder": "run",
             "threads": threads,
+            "own_model": False,  # `Scenario.compare` trains every holder's
             "insecure_seed": insecure_seed,
             "allow_scores": True if settings.protocol == "sealed" and settings.sealed.opens == "scores" else None,
             **paths[name],

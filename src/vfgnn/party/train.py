@@ -28,6 +28,7 @@ from vfgnn.party.accounts import Accounts
 from vfgnn.party.folder import RunFolder, hold
 from vfgnn.party.own_code import load_module
 from vfgnn.party.own_data import OwnData, load_data
+from vfgnn.party.own_model import note_alone
 from vfgnn.party.roles import AnyRole, contribution_of, make_role, role_type
 from vfgnn.party.sealed_notes import note_bytes, note_opened
 from vfgnn.party.session import NetworkSession, Session, disk_patience, refuse_unusable_key
@@ -100,6 +101,7 @@ def open_run(file: FederationFile, party: PartyFile, *, log_json: bool, fresh: b
             raise
         with disk_patience(file):
             run.write_down()
+            note_alone(party, agreement, run.data, folder)
     finally:
         opened.close()
         os.close(held)

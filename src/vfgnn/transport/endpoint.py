@@ -28,6 +28,7 @@ from websockets.exceptions import (
     WebSocketException,
 )
 
+from vfgnn.address import host_and_port
 from vfgnn.differences import differences
 from vfgnn.errors import ConfigError, NotThere, PeerRefused, VfgnnError
 from vfgnn.files import FederationFile, PartyFile
@@ -36,7 +37,7 @@ from vfgnn.shown import shown
 from vfgnn.transport import certificates, tls, wire
 from vfgnn.transport.gate import Gate
 from vfgnn.transport.goodbye import FAILED, brief
-from vfgnn.transport.reach import connected, host_and_port
+from vfgnn.transport.reach import connected
 from vfgnn.transport.revocation import RevocationList
 from vfgnn.version import __version__
 

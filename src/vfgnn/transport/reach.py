@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 
+from vfgnn.address import host_and_port
 from vfgnn.errors import NotThere
 
 CAUSES = {
@@ -14,12 +15,6 @@ CAUSES = {
     errno.ECONNRESET: "its host ended the connection",
 }
 AS_RUNNING = "must be running (vfgnn run, or vfgnn doctor --wait 60) and listen there; then look at firewalls"
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Of `host:port` or `[ipv6]:port`."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 async def connected(peer: str, address: str, *, within_s: float) -> socket.socket:

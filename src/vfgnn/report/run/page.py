@@ -37,6 +37,7 @@ def make_page(folders: Sequence[Path]) -> str:
     file = kept[0].file
     parts = [
         _head(kept),
+        _worth(kept),
         *_of_protocol(kept),
         _saw(kept, audits, programs),
         afterwards({one.party: one.folder for one in kept}, file),
@@ -80,6 +81,27 @@ def _head(kept: Sequence[Kept]) -> Html:
         tag("p", told, tag("code", file.digest[:16]), f"; from the records of {states}", look="soft"),
         tag("div", *(card_of(value, name) for name, value in cards), look="cards"),
     )
+
+
+def _worth(kept: Sequence[Kept]) -> Html:
+    """What the federation reached beside the label holder's own data, by its record."""
+    leader = next((one for one in kept if one.about.alone is not None and one.about.outcome is not None), None)
+    if leader is None or leader.about.alone is None or leader.about.outcome is None:
+        return Html()
+    title, alone, reached = tag("h2", "Was it worth it?"), leader.about.alone, leader.about.outcome.scores
+    if not alone.scores:
+        return markup(title, tag("p", f"No model of {leader.party}'s data alone to compare: {alone.reason}."))
+    rows = [
+        (SCORES.get(name, name), f"{alone.scores[name]:.4f}", f"{value:.4f}", f"{value - alone.scores[name]:+.4f}")
+        for name, value in reached.items()
+        if name in alone.scores
+    ]
+    told = (
+        f"The same model over {leader.party}'s own columns and edges, trained at {leader.party} after the run, on the "
+        "same training nodes; on test nodes. A small difference may be chance."
+    )
+    headings = ("", f"{leader.party} alone", "federation", "difference")
+    return markup(title, tag("p", told), table_of(headings, rows, (1, 2, 3)))
 
 
 def _length(file: FederationFile, leader: Kept | None) -> tuple[str, object]:

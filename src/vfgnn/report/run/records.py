@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from vfgnn.errors import DataError
+from vfgnn.explained import expected_of
 from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry, read_entries
 from vfgnn.sealed.sizes import SealedSizes
@@ -44,6 +45,13 @@ class Ended(Record):
     """At the label holder: what was reached."""
 
     scores: dict[Word, float] = {}
+
+
+class Alone(Record):
+    """At the label holder: what its own data gave by itself, or why there is no such model."""
+
+    scores: dict[Word, float] = {}
+    reason: Sentence = ""
 
 
 class OpenedPart(Record):
@@ -96,6 +104,7 @@ class About(Record):
     opened: OpenedPart | None = None
     rounds: Count | None = None
     outcome: Ended | None = None
+    alone: Alone | None = None
 
 
 class LinkRecord(Record):
@@ -214,7 +223,9 @@ def _named(where: str) -> Iterator[None]:
     except ValidationError as error:
         finding = error.errors(include_url=False, include_input=False)[0]
         key = shown(".".join(map(str, finding["loc"])), most=SHOWN) or "the whole"
-        raise DataError(f"'{key}' cannot be used", expected=shown(finding["msg"], most=SHOWN), where=where) from None
+        raise DataError(
+            f"'{key}' cannot be used", expected=shown(expected_of(finding), most=SHOWN), where=where
+        ) from None
     except OSError as error:
         raise DataError("a record that cannot be read", got=error.strerror, where=where) from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
