@@ -67,12 +67,15 @@ def times(m, x):
 
 
 class Model:
-    """K of the training rows, by the steps that the protocol takes. `guard`: the bits that are cut on the way back."""
+    """K of the training rows, by the steps that the protocol takes.
 
-    def __init__(self, graph, features, bits, rows, *, kernel, hops, teleport, guard):
+    `guard`: the bits that are cut on the way back; `lift`: by which a vector is longer on the way out (smooth).
+    """
+
+    def __init__(self, graph, features, bits, rows, *, kernel, hops, teleport, guard, lift):
         """`features`, `bits`: of each holder with columns."""
         self.nodes, self.rows, self.kernel, self.hops = graph.shape[0], rows, kernel, hops
-        self.guard = 2.0**guard
+        self.guard, self.lift = 2.0**guard, 2.0**lift
         self.graph = Near.exact(np.asarray(graph + (np.eye(self.nodes) if kernel == "smooth" else 0)))
         self.features = [
             Near(x, np.full(x.shape, 0.5 * 2.0**-b * (b > 0))) for x, b in zip(features, bits, strict=True)
@@ -108,12 +111,13 @@ class Model:
         """K p / 2^guard of all nodes, less its mean over the training rows."""
         everywhere = np.arange(self.nodes)
         if self.kernel == "smooth":
-            q = self.smooth(self.columns_and_back(self.smooth(p, self.rows)).over(self.guard), everywhere)
+            there = self.columns_and_back(self.smooth(p.over(1 / self.lift), self.rows))
+            q = self.smooth(there.over(self.guard * self.lift), everywhere)
         else:
             q = self._hops(p)
-        unit = 2.0 ** -(20 + max(1, np.ceil(np.log2(len(self.rows)))))
+        unit = 2.0 ** -(18 + max(3, np.ceil(np.log2(len(self.rows)))))  # of 1 / L; the sum is cut by as many bits
         count = Near(np.full((1, 1), 1 / len(self.rows)), np.full((1, 1), unit / 2))
-        return q - (q[self.rows].sum().cut(FACTOR) * count).cut(LONG)
+        return q - q[self.rows].sum().cut(LONG / unit) * count
 
     def _hops(self, p):
         parts = [p.placed(self.rows, self.nodes)]

@@ -247,8 +247,17 @@ class Twin:
         self._number += 1
         return torch.tensor([[sum((a * b).tolist()) for b in share] for a in share], dtype=torch.int64)
 
-    def classes(self, scores):
-        self._number += len(argmax_operations(*scores.shape))
+    def classes(self, scores, *, cut):
+        """Each class against the first, rounded by one mask of its own."""
+        against, later = (scores[:, 1:] - scores[:, :1]).t(), len(argmax_operations(*scores.shape, cut=cut)) - 1
+        masks = self._mask("differences", against.shape)
+        self._number += later
+        rounded = [
+            (((x + r) % 2**64 >> cut) - (r % 2**64 >> cut) + 2**23) % 2**24 - 2**23
+            for x, r in zip(against.flatten().tolist(), masks.flatten().tolist(), strict=True)
+        ]
+        first = torch.zeros(1, len(scores), dtype=torch.int64)
+        scores = torch.cat([first, torch.tensor(rounded).reshape(against.shape)]).t()
         best = scores.max(dim=1, keepdim=True).values
         first = (scores == best).to(torch.uint8).argmax(dim=1)  # of equal ones
         return torch.nn.functional.one_hot(first, scores.shape[1]).to(torch.uint8)

@@ -12,16 +12,19 @@ import scipy.sparse as sp
 import torch
 
 from tests.sealed_bounds import FACTOR, LONG, SHORT, Model, Near, Off, Scores, inner_products
-from tests.sealed_twin import adjacency, benchmark, settings_of, small, train
+from tests.sealed_twin import adjacency, benchmark, labels_of, settings_of, small, train
 from vfgnn.data.feature_maps import mapped
 from vfgnn.data.holdings import Labels
 from vfgnn.lab.simulate import build
+from vfgnn.model.krylov import products_by_vectors
 from vfgnn.model.propagated_kernels import SPREAD, make_kernel
 from vfgnn.model.propagated_ridge import RidgeModel, choose, fit_by_kernel, make_targets
 from vfgnn.mpc.sharing import reconstruct
-from vfgnn.sealed.formats import COEFFICIENT, range_guard
+from vfgnn.sealed.formats import COEFFICIENT, lift, range_guard
+from vfgnn.sealed.rehearsal import script
 
 ERROR = 1e-3  # of a score, as the specification has it; the derived bounds are worst cases
+BEST_OF_PUBMED = {"columns": "binary", "minimum": "kernel"}  # of preset best
 RIDGES = (0.1, 0.3, 1.0, 3.0)
 STRONG = (30.0, 100.0)  # a bound of the first order says nothing of a weak ridge of a wide spectrum
 CASES = {
@@ -64,6 +67,7 @@ def model_of(held, labels, *, kernel, hops, ridges=RIDGES):
         hops=hops,
         teleport=0.1,
         guard=range_guard(len(rows)),
+        lift=lift(len(rows)),
     )
 
 
@@ -111,6 +115,27 @@ def test_scores_are_those_of_the_float_model_within_the_bound(name):
     assert (error <= bound).all()
     assert float(bound.max()) < 0.5  # and it says something
     assert float(error.max()) < ERROR
+
+
+def test_vectors_that_spread_longer_lose_less(monkeypatch):
+    """20 rows among 400 nodes: entries of a spread vector are small, and cuts leave them few digits without the lift.
+
+    K is symmetric. How far <p_s, K p_r> is from <p_r, K p_s> is what has been lost; here a lift of 7 bits saves 3.
+    """
+    held, labels = small(2, nodes=400, edges=600, columns=[20, 20], seed=28)
+    few, lost = labels_of(labels.y, 3, 20, 100), []
+    for lifted in (True, False):
+        if not lifted:
+            monkeypatch.setattr("vfgnn.sealed.sizes.lift", lambda *sizes: 0)
+        script.cache_clear()  # what is dealt follows from what is rehearsed
+        trained = train(held, few, order="labels", hops=10)
+        known, bound = trained.told[1].double().numpy(), trained.leader._steps.bound
+        known[-1] *= bound / 4
+        known[:, -1] *= bound / 4
+        kernel = known[:-1] @ products_by_vectors(4, bound)
+        lost.append(np.abs(kernel - kernel.T).max())
+    script.cache_clear()
+    assert lost[0] < lost[1] / 2
 
 
 def recurrence_limit(factor):
@@ -167,19 +192,22 @@ def test_no_class_is_special():
 
 
 @pytest.mark.parametrize(
-    ("name", "own"),
+    ("name", "own", "seed"),
     [
-        ("citeseer", {}),
-        pytest.param("cora", {}, marks=pytest.mark.slow),
-        pytest.param("pubmed", {}, marks=pytest.mark.slow),
-        pytest.param("pubmed", {"columns": "binary", "minimum": "kernel"}, marks=pytest.mark.slow),  # of preset best
+        ("citeseer", {}, 0),
+        pytest.param("cora", {}, 0, marks=pytest.mark.slow),
+        pytest.param("pubmed", {}, 0, marks=pytest.mark.slow),
+        *(pytest.param("pubmed", BEST_OF_PUBMED, seed, marks=pytest.mark.slow) for seed in range(4)),
     ],
 )
-def test_predictions_are_those_of_the_pooled_model(name, own):
-    """Of a benchmark: scores less than `ERROR` apart, and the same class for at least 99.9 % of nodes."""
+def test_predictions_are_those_of_the_pooled_model(name, own, seed):
+    """Of a benchmark: scores less than `ERROR` apart, and the same class for at least 99.9 % of nodes.
+
+    `seed`: of the masks, which cuts are rounded by.
+    """
     data, settings = benchmark(name, 2), settings_of(**own).sealed
     held = [mapped(holding, settings) for holding in data.holdings]
-    trained = train(held, data.labels, opens="scores", order="labels", record=False, **own)
+    trained = train(held, data.labels, opens="scores", order="labels", record=False, seed=seed, **own)
     fit = float_fit(held, data.labels, kernel="smooth", hops=10, minimum=settings.minimum)
     scores = trained.leader.result.logits.numpy()
     ridge = choose(fit, data.labels.y.numpy(), data.labels.val.numpy(), metric="accuracy")

@@ -1,6 +1,7 @@
 """Each part of the arithmetic on shares: what crosses the links is declared and uniform, and the tests can fail."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
@@ -73,6 +74,12 @@ PARTS = {
         twice(argmax),
         [*argmax_operations(8192, 3), *argmax_operations(8192, 3)],
         (torch.tensor([[5, 7, 6]]).repeat(8192, 1),),
+        ("differences", "bit tables"),
+    ),
+    "argmax of long scores": Part(
+        twice(partial(argmax, cut=30)),
+        [*argmax_operations(8192, 3, cut=30), *argmax_operations(8192, 3, cut=30)],
+        (torch.tensor([[5, 7, 6]]).repeat(8192, 1) << 30,),
         ("differences", "bit tables"),
     ),
 }

@@ -11,9 +11,9 @@ from vfgnn.mpc.shared import Payload
 from vfgnn.mpc.sharing import BITS, reconstruct
 
 
-def one_hot(parties, scores, *, bits=24):
-    operations = argmax_operations(*scores.shape, bits=bits)
-    shares, table = run_dealt(parties, lambda a, s: argmax(a, s, bits=bits), operations, scores)
+def one_hot(parties, scores, *, bits=24, cut=0):
+    operations = argmax_operations(*scores.shape, bits=bits, cut=cut)
+    shares, table = run_dealt(parties, lambda a, s: argmax(a, s, bits=bits, cut=cut), operations, scores)
     assert table.payloads == [payload for operation in operations for payload in operation.opened]
     return reconstruct(shares), table
 
@@ -98,6 +98,29 @@ def test_any_row_wherever_it_lies(row, moved, parties):
     assert torch.equal(one_hot(parties, scores + moved)[0], expected(scores))
 
 
+@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize(("bits", "cut"), [(24, 8), (24, 9), (24, 30), (24, 40), (6, 58), (30, 34)])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_what_is_cut_decides_nothing_but_ties(parties, bits, cut, classes):
+    """Each score is less than one unit of 2^cut off beside the first one's: within two units either may win."""
+    scores = random_words(300, classes) >> (66 - bits - cut)  # of bits - 2 bits when they are cut
+    scores[:50] = (scores[:50] >> cut) << cut  # nothing is lost: exact
+    found, table = one_hot(parties, scores, bits=bits, cut=cut)
+    exact = expected(scores)
+    assert torch.equal(found.sum(dim=1), torch.ones(300, dtype=torch.int64))  # always one class, also in a close race
+    assert torch.equal(found[:50], exact[:50])
+    below = scores.max(dim=1).values - scores.gather(1, found.argmax(dim=1, keepdim=True))[:, 0]
+    assert int(below.max()) < 2 << cut
+    assert table.payloads[0].dtype == (torch.int32 if bits + cut <= 32 else torch.int64)
+
+
+def test_close_races_are_won_by_either():
+    """A quarter of a unit apart: what is lost would decide, and so one of both wins."""
+    scores = torch.tensor([[0, 2**28, 3 * 2**28]]).repeat(400, 1)
+    found, _ = one_hot(2, scores, cut=30)
+    assert set(found.argmax(dim=1).tolist()) == {0, 1, 2}
+
+
 def test_beyond_the_range_it_fails():
     scores = torch.tensor([[0, 2**23 + 1]])
     assert not torch.equal(one_hot(2, scores)[0], expected(scores))
@@ -139,4 +162,10 @@ def test_types():
 @pytest.mark.parametrize(("classes", "bits"), [(1, 24), (65, 24), (3, 23), (3, 0), (3, 36)])
 def test_what_cannot_be_compared_is_refused(classes, bits):
     with pytest.raises(ValueError, match="classes are compared"):
-        Differences(4, classes, bits)
+        Differences(4, classes, bits, 0)
+
+
+@pytest.mark.parametrize(("bits", "cut"), [(24, 41), (24, -1), (30, 35)])
+def test_a_word_has_only_so_many_bits(bits, cut):
+    with pytest.raises(ValueError, match="bits left"):
+        Differences(4, 3, bits, cut)

@@ -1,15 +1,18 @@
 """The class with the highest score, on shares: exact, and only the one-hot row is ever opened, to one party.
 
-Scores are words; any two of a row differ by less than 2^(B-1) (B = 24, or another multiple of 6 up to 30).
-  1. all holders open c_a = s_a - s_0 + r_a modulo 2^32 for each class a > 0. With r_0 = c_0 = 0, x = s_a - s_b is
-     c - r modulo 2^B with c = c_a - c_b and r = r_a - r_b: one mask for a class serves all its pairs
+Scores are words, compared after a division by 2^g. Any two of a row then differ by less than 2^(B-1); B = 24, or
+another multiple of 6 up to 30. With g > 0 each is less than one unit off, as in `truncation.py`, but in one opening.
+  1. all holders open c_a = s_a - s_0 + r_a modulo 2^32 for each class a > 0 (modulo 2^64 if g + B > 32). Shifted by g,
+     and with r_0 = c_0 = 0, x = s_a - s_b is c - r modulo 2^B with c = c_a - c_b and r = r_a - r_b: one mask for a
+     class serves all its pairs, and one rounding, so that no three classes go in a circle
   2. dealer, for each pair a < b and each 6 bits of r: shares of 64 bits, of which the one at that place is set. Locally
      [c = r] is one of these bits and [c < r] the XOR of those above c, for each 6 bits; and so is the sign of the top
   3. a table of bits (`bits.py`) joins the 6 bits below: sign x = top XOR eq (lt XOR eq (lt XOR eq lt))
   4. tables of at most 6 bits: a is the class if its bit is right against all others; a tie goes to the lower class
 Rounds: 1, 1 for step 3 (none for B = 6), and 1 for each level of step 4 (none for 2 classes, 1 up to 7, 2 up to 37).
-Bytes for a row, B = 24: opened 4 (C - 1), and 6 bits and then 1 bit for each of C (C - 1) / 2 pairs; corrections 40 for
-each pair, and a table for each class. PubMed (19,717 rows, C = 3): .21 MB on each link, 2.4 MB of corrections.
+Bytes for a row, B = 24: opened 4 (C - 1), or 8 (C - 1) for a long g, and 6 bits and then 1 bit for each of
+C (C - 1) / 2 pairs; corrections 40 for each pair, and a table for each class. PubMed (19,717 rows, C = 3, g = 30):
+.37 MB on each link, 2.4 MB of corrections.
 """
 
 from collections.abc import Sequence
@@ -30,23 +33,29 @@ MOST_CLASSES = 64
 
 @dataclass(frozen=True)
 class Differences(Operation):
-    """Scores of C classes against class 0's, and for each pair the one-hot words of what masks their difference."""
+    """Scores of C classes against class 0's, and for each pair the one-hot words of what masks their difference.
+
+    `cut`: the bits that they are divided by.
+    """
 
     name: ClassVar[str] = "differences"
     rows: int
     classes: int
     bits: int
+    cut: int
 
     def __post_init__(self) -> None:
         if self.bits not in WIDTHS or not 2 <= self.classes <= MOST_CLASSES:
             raise ValueError(
                 f"2 to {MOST_CLASSES} classes are compared at one of {WIDTHS} bits, not {self.classes} at {self.bits}"
             )
+        if not 0 <= self.cut <= 64 - self.bits:
+            raise ValueError(f"a word has no {self.bits} bits left when {self.cut} are cut")
 
     @property
     def opened(self) -> tuple[Payload, ...]:
         """C of each class but the first."""
-        return (Payload((self.classes - 1, self.rows), torch.int32),)
+        return (Payload((self.classes - 1, self.rows), torch.int32 if self.cut + self.bits <= 32 else torch.int64),)
 
     @property
     def correction(self) -> tuple[Payload, ...]:
@@ -61,19 +70,19 @@ class Differences(Operation):
     def digits(self, against_first: torch.Tensor) -> torch.Tensor:
         """Of a - b for each pair, from what all other classes are against the first: [digits, pairs, rows]."""
         first = torch.zeros(1, self.rows, dtype=torch.int64)
-        each = torch.cat([first, against_first.long()])
+        each = torch.cat([first, against_first.long() >> self.cut])
         one, other = torch.tensor(pairs_of(self.classes)).t()
         difference = each[one] - each[other]
         return torch.stack([(difference >> begin) & (2**CHUNK - 1) for begin in range(0, self.bits, CHUNK)])
 
 
-def argmax(arithmetic: Arithmetic, scores: torch.Tensor, *, bits: int = 24) -> torch.Tensor:
+def argmax(arithmetic: Arithmetic, scores: torch.Tensor, *, bits: int = 24, cut: int = 0) -> torch.Tensor:
     """XOR shares of one bit for each row and class [rows, C] from shares of scores [rows, C]: 1 at the highest.
 
     Reveals: nothing; what is opened is uniform to all holders.
     """
     classes = scores.shape[1]
-    wins = _signs(arithmetic, scores, bits)
+    wins = _signs(arithmetic, scores, Differences(scores.shape[0], classes, bits, cut))
     if arithmetic.leads:
         wins = wins ^ 1  # a >= b is right if a - b is not negative
     if classes == 2:
@@ -83,9 +92,9 @@ def argmax(arithmetic: Arithmetic, scores: torch.Tensor, *, bits: int = 24) -> t
     return wins.t().contiguous()
 
 
-def argmax_operations(rows: int, classes: int, *, bits: int = 24) -> list[Operation]:
+def argmax_operations(rows: int, classes: int, *, bits: int = 24, cut: int = 0) -> list[Operation]:
     """What `argmax` needs of the dealer, in order."""
-    operations: list[Operation] = [Differences(rows, classes, bits)]
+    operations: list[Operation] = [Differences(rows, classes, bits, cut)]
     pairs = len(pairs_of(classes))
     if bits > CHUNK:
         operations.append(BitTables(2 * (bits // CHUNK - 1), rows * pairs, (borrow(bits // CHUNK),)))
@@ -101,12 +110,10 @@ def pairs_of(classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(classes), 2))
 
 
-def _signs(arithmetic: Arithmetic, scores: torch.Tensor, bits: int) -> torch.Tensor:
+def _signs(arithmetic: Arithmetic, scores: torch.Tensor, operation: Differences) -> torch.Tensor:
     """Shares of [s_a < s_b] for each pair a < b: [pairs, rows]."""
-    rows, classes = scores.shape[0], scores.shape[1]
-    operation = Differences(rows, classes, bits)
     dealt = arithmetic.material.take(operation)
-    against_first = (scores[:, 1:] - scores[:, :1]).t().to(torch.int32)
+    against_first = (scores[:, 1:] - scores[:, :1]).t().to(dealt.masks[0].dtype)
     (c,) = arithmetic.opening.open(against_first + dealt.masks[0])
     digits, words = operation.digits(c), dealt.parts[0].view(torch.int64).squeeze(-1)
     inputs, top_equal, top_sign = _lower(digits, words), *_top(arithmetic, digits[-1], words[-1])

@@ -76,18 +76,15 @@ class KrylovBasis:
         return scaled.by[0]
 
     def _mean(self, values: torch.Tensor) -> torch.Tensor:
-        """Over the training rows [1, columns]. Cut before it meets 1 / L: 62 bits have no room for both."""
-        rows, bits = len(values), row_bits(len(values))
-        (total,) = self._computation.truncate(values.sum(dim=0, keepdim=True), bits=SHORT)
-        (mean,) = self._computation.truncate(
-            total * round(2.0 ** (MEAN_BITS + bits) / rows), bits=MEAN_BITS + bits - SHORT
-        )
-        return mean
+        """Over the training rows [1, columns]. The sum is cut by as many bits as 1 / L has, so it is LONG with it."""
+        bits = MEAN_BITS + row_bits(len(values))
+        (total,) = self._computation.truncate(values.sum(dim=0, keepdim=True), bits=bits)
+        return total * round(2.0**bits / len(values))
 
     def quotient(self) -> torch.Tensor:
         """A share of the inner products of p_0 and q_0 [2, 2], QUOTIENT_BITS."""
         (image,) = self._computation.truncate(self._taken, bits=FACTOR + self._guard)
-        (labels,) = self._computation.truncate(self._vectors[0], bits=FACTOR)
+        labels = self._vectors[0] >> FACTOR  # the label holder's share is the secret, so each holder cuts its own
         products = self._inner_products([labels, image], cut=2 * SHORT - QUOTIENT_BITS)
         back = torch.tensor([1, 1 << self._guard], device=products.device)
         return products * back * back[:, None]
@@ -140,7 +137,7 @@ class KrylovBasis:
         work = [(part, [c]) for c, each in zip(path, parts, strict=True) for part in each]
         products, width = [one.by[0] for one in self._computation.scale(*work, bits=FACTOR)], len(parts[0])
         sums = [_sum(products[i::width]) for i in range(width)]
-        cut = self._computation.truncate(*sums[: len(owners)], bits=SCORE - LONG)
+        cut = self._computation.truncate(*sums[: len(owners)], bits=SCORE - LONG + self._images.lift)
         return Solution(dict(zip(owners, cut, strict=True)), sums[len(owners)], sums[-1] if complete else None)
 
     def everywhere(self, solution: "Solution") -> torch.Tensor:

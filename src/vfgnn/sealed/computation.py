@@ -57,8 +57,8 @@ class Computation(Protocol):
     def gram(self, share: torch.Tensor) -> torch.Tensor:
         """X X^T."""
 
-    def classes(self, scores: torch.Tensor) -> torch.Tensor:
-        """Shares of the bits that say which score of a row is the largest; the first of equal ones."""
+    def classes(self, scores: torch.Tensor, *, cut: int) -> torch.Tensor:
+        """Shares of the bits that say which score of a row is the largest, without `cut` bits; of equals the first."""
 
     def tell(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the secret to the label holder, which alone gets a result."""

@@ -12,7 +12,7 @@ LONG = SHORT + FACTOR
 COEFFICIENT = 30  # of what combines images: they may be large where it is small
 SCORE = SHORT + COEFFICIENT  # of what is combined
 ROW_NORM = 64.0  # of columns that are not scaled: so many ones, say
-MEAN_BITS = 16  # of 1 / L, beyond the bits of L itself
+MEAN_BITS = 18  # of 1 / L, beyond the bits of L itself: so many are cut from a sum over L rows
 FEATURE_BITS = 16  # of real columns: what meets them is cut by as many, and keeps more than SHORT
 
 
@@ -35,9 +35,18 @@ def range_guard(train_rows: int, row_norm: float = ROW_NORM) -> int:
     """Bits that are cut on entry to the second propagation, so that sums over many training rows stay in the ring.
 
     `row_norm`: about the squared norm of a row of all columns. What is cut here is lost to everything that follows. Up
-    to 256 rows of 64 ones nothing has to be.
+    to 256 rows of 64 ones nothing has to be; with fewer an image has room to be longer, and the cut is below 0.
     """
-    return max(0, math.ceil(math.log2(train_rows * row_norm)) - 14)
+    return math.ceil(math.log2(train_rows * row_norm)) - 14
+
+
+def lift(train_rows: int, row_norm: float = ROW_NORM) -> int:
+    """Bits by which a vector is longer while it spreads and meets the columns; they are cut on the way back, too.
+
+    Spread over the graph its entries are small, and SHORT would leave them few digits. Columns make them longer, about
+    `train_rows` times `row_norm` at most; the ring has room for 2^24, and 2^6 of that are left for longer columns.
+    """
+    return max(0, 18 - math.ceil(math.log2(train_rows * row_norm)))
 
 
 def gram_bits(entries: int) -> int:

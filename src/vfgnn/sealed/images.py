@@ -23,7 +23,7 @@ from vfgnn.sealed.sizes import SealedSizes
 
 @dataclass(frozen=True, repr=False)
 class Image:
-    """K p / 2^h of some rows, LONG, and the part of the primal weights that it comes from, LONG."""
+    """K p / 2^h of some rows, LONG, and the part of the primal weights that it comes from, LONG + lift."""
 
     values: torch.Tensor
     weights: dict[str, torch.Tensor]
@@ -35,6 +35,7 @@ class Images(Protocol):
     train: RowSet  # among the rows of `values`
     val: RowSet
     complete: bool  # whether `values` has all nodes
+    lift: int  # bits that weights have beyond LONG
 
     def expand(self, number: int) -> None:
         """One block of columns over the graph (order of features)."""
@@ -61,27 +62,31 @@ class LabelImages:
     ) -> None:
         self._computation, self._kernel, self._features = computation, kernel, features
         self.train, self.val = rows
-        self._cut = sizes.guard
+        self.lift, self._cut = sizes.lift, sizes.guard
 
     def expand(self, number: int) -> None:
         """There are no such blocks."""
 
     def of(self, p: torch.Tensor) -> Image:
         """S p, Phi^T (S p), which is its part of the weights, Phi of it, S of that."""
-        spread = self._kernel.spread(self._computation, p, self.train)
+        spread = self._kernel.spread(self._computation, p << self.lift, self.train)
         weights = self._features.to_columns(self._computation, spread)
-        return Image(self.scores(weights), weights)
+        return Image(self._gathered(weights, cut=self._cut + self.lift), weights)
 
     def scores(self, weights: Blocks) -> torch.Tensor:
         """Phi W, gathered."""
+        return self._gathered(weights, cut=self._cut)
+
+    def _gathered(self, weights: Blocks, *, cut: int) -> torch.Tensor:
         at_nodes = self._features.to_nodes(self._computation, weights)
-        return self._kernel.gather(self._computation, at_nodes, cut=self._cut)
+        return self._kernel.gather(self._computation, at_nodes, cut=cut)
 
 
 class FeatureImages:
     """The order of features. `own`: this holder's columns, LONG; those of others are 0 in its share."""
 
     complete = False
+    lift = 0
 
     def __init__(
         self,

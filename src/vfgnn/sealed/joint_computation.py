@@ -118,9 +118,9 @@ class JointComputation:
         """Reveals: nothing."""
         return gram(self._arithmetic, share)
 
-    def classes(self, scores: torch.Tensor) -> torch.Tensor:
+    def classes(self, scores: torch.Tensor, *, cut: int) -> torch.Tensor:
         """Reveals: nothing."""
-        return argmax(self._arithmetic, scores)
+        return argmax(self._arithmetic, scores, cut=cut)
 
     def tell(self, share: torch.Tensor, kind: Kind) -> torch.Tensor | None:
         """Reveals: the secret to the label holder."""

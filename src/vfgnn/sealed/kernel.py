@@ -29,7 +29,7 @@ class SharedKernel(Protocol):
         """Z, given at some rows and 0 elsewhere, over the graph: S z, or P_0, P_1, ... side by side."""
 
     def gather(self, computation: Computation, g: torch.Tensor, *, cut: int) -> torch.Tensor:
-        """The way back [nodes, columns], divided by 2^cut."""
+        """The way back [nodes, columns], divided by 2^cut; `cut` may be below 0."""
 
     def expand(self, computation: Computation, x: torch.Tensor) -> torch.Tensor:
         """The features that a primal model has: S x, or x, R x, R^2 x, ... side by side."""
@@ -51,6 +51,11 @@ def degree_table(bits: int, *, smooth: bool, teleport: float) -> torch.Tensor:
     degrees[0] = torch.inf
     values = ((1 - teleport if smooth else 1.0) / degrees).sqrt()
     return (values * 2.0**FACTOR).round().to(torch.int64)
+
+
+def longer(share: torch.Tensor, bits: int) -> torch.Tensor:
+    """Times 2^bits, if there are any."""
+    return share << max(0, bits)
 
 
 def placed(rows: RowSet, values: torch.Tensor, nodes: int) -> torch.Tensor:
@@ -76,7 +81,7 @@ class SmoothOnShares:
 
     def gather(self, computation: Computation, g: torch.Tensor, *, cut: int) -> torch.Tensor:
         """S g / 2^cut."""
-        return self._from_everywhere(computation, g, cut=cut)
+        return self._from_everywhere(computation, longer(g, -cut), cut=max(0, cut))
 
     def expand(self, computation: Computation, x: torch.Tensor) -> torch.Tensor:
         """S x."""
@@ -124,9 +129,9 @@ class HopsOnShares:
 
     def gather(self, computation: Computation, g: torch.Tensor, *, cut: int) -> torch.Tensor:
         """Horner, from the farthest hop home."""
-        if cut:
+        if cut > 0:
             (g,) = computation.truncate(g, bits=cut)
-        *nearer, q = g.chunk(self.blocks, dim=1)
+        *nearer, q = longer(g, -cut).chunk(self.blocks, dim=1)
         for part in reversed(nearer):
             q = part + self._divide(computation, computation.hop(q.contiguous(), self_loops=False))
         return q
@@ -156,12 +161,10 @@ def make_kernel(
     root = computation.look_up(degrees, table).reshape(-1, 1)
     shares, entering = [root], [root]
     if smooth:
-        (inverse,) = computation.truncate(computation.multiply(root, root), bits=FACTOR)
-        shares.append(inverse)
-    if smooth and teleport:
-        (stays,) = computation.truncate(root * factor_word(teleport), bits=FACTOR)
-        shares.append(stays)
-        entering.append(stays)
+        wide = [computation.multiply(root, root), *([root * factor_word(teleport)] if teleport else [])]
+        cut = computation.truncate(*wide, bits=FACTOR)  # s^2, and alpha s where z stays
+        shares += cut
+        entering += cut[1:]
     shares += [start.pick(share) for share in entering] if start is not None else []
     blinded = computation.blind(*shares)
     if not smooth:

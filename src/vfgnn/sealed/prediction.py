@@ -54,20 +54,28 @@ class SealedPrediction:
         at_nodes = SharedFeatures(sizes.feature_bits).to_nodes(computation, weights)
         reached = self._kernel.gather(computation, at_nodes, cut=sizes.score_guard)
         summed = (own.asked.pick(reached) << (SCORE - LONG)) + own.offset
-        found = tell_predictions(computation, sizes, class_scores(computation, summed))
+        found = tell_predictions(computation, sizes, summed)
         if found is not None and own.hear is not None:
             own.hear(found)
 
 
-def class_scores(computation: Computation, summed: torch.Tensor) -> torch.Tensor:
-    """Of all classes [rows, C], SHORT, from those of all but the last, SCORE: the scores of a row add up to 1."""
-    (known,) = computation.truncate(summed, bits=SCORE - SHORT)
-    last = computation.plus_public(-known.sum(dim=1, keepdim=True), 1 << SHORT)
-    return torch.cat([known, last], dim=1)
+def tell_predictions(computation: Computation, sizes: SealedSizes, summed: torch.Tensor) -> torch.Tensor | None:
+    """From scores [rows, C - 1], SCORE.
 
-
-def tell_predictions(computation: Computation, sizes: SealedSizes, scores: torch.Tensor) -> torch.Tensor | None:
-    """Reveals, to the label holder: the class of each row, or its scores where all holders have agreed to that."""
+    Reveals, to the label holder: the class of each row, or its scores where all holders have agreed to that.
+    """
     if sizes.agreement.settings.sealed.opens == "scores":
-        return computation.tell(scores, PREDICTED_SCORES)
-    return computation.tell_classes(computation.classes(scores), PREDICTED_CLASSES)
+        (known,) = computation.truncate(summed, bits=SCORE - SHORT)
+        return computation.tell(with_last_class(computation, known, bits=SHORT), PREDICTED_SCORES)
+    return computation.tell_classes(highest(computation, summed), PREDICTED_CLASSES)
+
+
+def highest(computation: Computation, summed: torch.Tensor) -> torch.Tensor:
+    """Shares of the bits that say which class is predicted [rows, C], from scores [rows, C - 1], SCORE."""
+    return computation.classes(with_last_class(computation, summed, bits=SCORE), cut=SCORE - SHORT)
+
+
+def with_last_class(computation: Computation, known: torch.Tensor, *, bits: int) -> torch.Tensor:
+    """Scores of all classes [rows, C] from those of all but the last: those of a row add up to 1."""
+    last = computation.plus_public(-known.sum(dim=1, keepdim=True), 1 << bits)
+    return torch.cat([known, last], dim=1)

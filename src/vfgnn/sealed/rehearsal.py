@@ -154,9 +154,9 @@ class Rehearsal:
         self.items.append(GramProduct(share.shape[0], share.shape[1]))
         return nothing(share.shape[0], share.shape[0])
 
-    def classes(self, scores: torch.Tensor) -> torch.Tensor:
+    def classes(self, scores: torch.Tensor, *, cut: int) -> torch.Tensor:
         """By one-time tables."""
-        operations = argmax_operations(scores.shape[0], scores.shape[1])
+        operations = argmax_operations(scores.shape[0], scores.shape[1], cut=cut)
         self.items += operations
         self.rounds += len(operations)
         return scores

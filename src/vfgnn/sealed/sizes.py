@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from vfgnn.agreement import Agreement
-from vfgnn.sealed.formats import ROW_NORM, feature_bits, range_guard
+from vfgnn.sealed.formats import ROW_NORM, feature_bits, lift, range_guard
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,11 @@ class SealedSizes:
     def guard(self) -> int:
         """Bits that images are cut by, so that sums over many training rows stay in the ring."""
         return range_guard(self.train, self.row_norm)
+
+    @property
+    def lift(self) -> int:
+        """Bits by which vectors are longer on their way out. `hops` would cut them in a round of its own."""
+        return lift(self.train, self.row_norm) if self.kernel == "smooth" else 0
 
     @property
     def score_guard(self) -> int:

@@ -23,7 +23,7 @@ from vfgnn.sealed.features import SharedFeatures
 from vfgnn.sealed.formats import product_guard
 from vfgnn.sealed.images import FeatureImages, Images, LabelImages
 from vfgnn.sealed.kernel import make_kernel
-from vfgnn.sealed.prediction import class_scores, tell_predictions
+from vfgnn.sealed.prediction import highest, tell_predictions
 from vfgnn.sealed.sizes import SealedSizes
 
 QUOTIENT = Kind("quotient", "two inner products of centred labels and their first image, from the sum of all shares")
@@ -122,7 +122,7 @@ class SealedTraining:
         """Reveals, to the label holder: inner products; classes of validation rows for every ridge, and of all rows."""
         solution = self.krylov.solution(self._choose())
         self.weights, self.offset = solution.weights, self._known_priors - solution.mean
-        scores = class_scores(self._computation, self.krylov.everywhere(solution) + self._known_priors)
+        scores = self.krylov.everywhere(solution) + self._known_priors
         found = tell_predictions(self._computation, self._sizes, scores)
         if found is not None:
             self._deciding.hear(found)
@@ -134,9 +134,8 @@ class SealedTraining:
         ridges, steps = len(sizes.ridges), sizes.steps
         factors = self._factors(None if told is None else self._deciding.path(told), ridges * steps)
         path = [factors[r * steps : (r + 1) * steps] for r in range(ridges)]
-        priors, combinations = self._known_priors, krylov.at_validation(path)
-        scores = torch.cat([class_scores(self._computation, combined + priors) for combined in combinations])
-        found = self._computation.tell_classes(self._computation.classes(scores), VALIDATION_CLASSES)
+        scores = torch.cat(krylov.at_validation(path)) + self._known_priors
+        found = self._computation.tell_classes(highest(self._computation, scores), VALIDATION_CLASSES)
         by_ridge = None if found is None else found.reshape(ridges, sizes.val)
         return self._factors(None if by_ridge is None else self._deciding.choose(by_ridge), steps)
 
