@@ -37,16 +37,17 @@ class Benchmark:
         """When it did."""
         return str(self.content["date"])
 
-    def worst(self, role: str, target: str, **run: object) -> Quoted:
-        """Of a role's attacks on a target the one that is furthest above its baseline; `run`: which run, by its facts.
+    def worst(self, role: str, target: str, *, attack: str | None = None, **run: object) -> Quoted:
+        """Of a role's attacks on a target the one that is furthest above its baseline, or of one `attack`.
 
-        A run is two holders on Cora, of the paper's protocol, unless they say otherwise.
+        `run`: facts that tell which one it was; two holders on Cora, the paper's protocol, unless they say otherwise.
         """
         wanted = {"dataset": "cora", "holders": 2, "protocol": "split", **run}
         named = [one for one in self.content["runs"] if all(one[key] == value for key, value in wanted.items())]
         keys = {(one["run"], one["protocol"]) for one in named}
         rows = [row for row in self.content["rows"] if (row["run"], row["protocol"]) in keys and "auc" in row]
         found = [row for row in rows if row["role"] == role and row["target"] == target]
+        found = [row for row in found if attack in (None, row["attack"])]
         row = max(found, key=lambda one: one["difference"][0])
         return Quoted(row["attack"], row["auc"], row["baseline"], row["pooled_auc"])
 

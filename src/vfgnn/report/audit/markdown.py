@@ -1,7 +1,7 @@
 """The tables of an audit for documents: from what `--json` wrote, one table for each protocol and number of holders.
 
-In a file that has the marks `<!-- audit -->` (or `<!-- mitigations -->`) and `<!-- end -->` they take the place of what
-is between.
+In a file with marks (`<!-- audit -->`, `<!-- mitigations -->`, `<!-- opened -->`; `<!-- end -->`) they take the place
+of what is between.
 """
 
 import re
@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfgnn.audit.statistics import LEAKS, UNKNOWN
+from vfgnn.report.benchmark import Benchmark
 from vfgnn.report.grid import Grid
+from vfgnn.report.opened import opened_grid
 
-BEGIN, MITIGATIONS, END = "<!-- audit -->", "<!-- mitigations -->", "<!-- end -->"
+BEGIN, MITIGATIONS, OPENED, END = "<!-- audit -->", "<!-- mitigations -->", "<!-- opened -->", "<!-- end -->"
 Row = Mapping[str, Any]
 
 
@@ -29,10 +31,18 @@ def tables(content: Mapping[str, Any]) -> str:
 def put_into(document: str, content: Mapping[str, Any]) -> str:
     """Between the marks; a document without them becomes the tables alone."""
     begin = MITIGATIONS if content["defended"] else BEGIN
-    made = f"{begin}\n{defended(content) if content['defended'] else tables(content)}{END}"
+    made = _marked(begin, content, defended(content) if content["defended"] else tables(content))
     if begin not in document:
         return f"{made}\n"
-    return re.sub(f"{begin}.*?{END}", lambda _: made, document, flags=re.S)
+    document = re.sub(f"{begin}.*?{END}", lambda _: made, document, flags=re.S)
+    if OPENED not in document or content["defended"]:
+        return document
+    opened = _marked(OPENED, content, opened_grid(Benchmark(content)).to_markdown())
+    return re.sub(f"{OPENED}.*?{END}", lambda _: opened, document, flags=re.S)
+
+
+def _marked(begin: str, content: Mapping[str, Any], text: str) -> str:
+    return f"{begin}\n{content['date']}, vfgnn {content['version']}:\n\n{text}{END}"
 
 
 def _title(protocol: str, holders: int, opens: str | None) -> str:

@@ -9,9 +9,11 @@ from itertools import groupby
 from vfgnn.audit.attack import Attack, Target
 from vfgnn.audit.result import Audit, AuditRow, Cell, by_run, matrix
 from vfgnn.audit.statistics import HARMLESS, LEAKS, MARGIN, RATES, UNKNOWN
+from vfgnn.report import benchmark
 from vfgnn.report.audit import roc
 from vfgnn.report.audit.console import figure, targets_of, with_interval
 from vfgnn.report.html import Html, card_of, figure_of, list_of, markup, page_of, table_of, tag
+from vfgnn.report.opened import opened_grid
 
 LOOKS = {LEAKS: "bad", HARMLESS: "good"}
 WORDS = {LEAKS: "leaks", HARMLESS: "at the baseline", UNKNOWN: "not decided"}
@@ -44,6 +46,7 @@ def make_page(audit: Audit) -> str:
             tag("div", *(card_of(value, name) for name, value in _cards(audit, rows)), look="cards"),
             *_tables(audit, {attack.name: number for number, attack in enumerate(attacks)}),
             tag("p", READ, look="soft"),
+            _benchmark(audit),
             *(_attack(number, attack, rows) for number, attack in enumerate(attacks)),
             _missing(rows),
         ],
@@ -56,6 +59,19 @@ def _runs(audit: Audit) -> Html:
         alone = result.case.by_itself
         told.append(f"{result.case.protocol}: {result.case.title}. {WHOLE if alone is None else OWN.format(who=alone)}")
     return list_of(told)
+
+
+def _benchmark(audit: Audit) -> Html:
+    """Of a real sealed run, what its label holder can make of predictions: no holder can measure that alone."""
+    if not any(one.case.protocol == "sealed" and one.case.dataset is None for one in audit.results):
+        return Html()
+    measured = benchmark.leaks()
+    told = f"Measured on public benchmarks on {measured.date} with "
+    return markup(
+        tag("h2", "What predictions tell"),
+        opened_grid(measured).to_html(),
+        tag("p", told, tag("code", measured.command), look="soft"),
+    )
 
 
 def _cards(audit: Audit, rows: Sequence[AuditRow]) -> list[tuple[str, object]]:

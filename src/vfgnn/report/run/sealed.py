@@ -9,8 +9,9 @@ from itertools import chain
 from vfgnn.agreement import DEALER, SERVER
 from vfgnn.files import FederationFile
 from vfgnn.message_log import Entry
-from vfgnn.report import charts
+from vfgnn.report import benchmark, charts
 from vfgnn.report.html import Html, figure_of, list_of, markup, table_of, tag
+from vfgnn.report.opened import opened_grid
 from vfgnn.report.run.records import Kept, LinkRecord, OpenedPart
 from vfgnn.report.run.traffic import added, ends_of, once
 from vfgnn.sealed.record import PARTS, part_of
@@ -67,9 +68,20 @@ def opened(kept: Sequence[Kept]) -> Html:
         *_warnings(kept, found),
         tag("p", "What that allows:"),
         list_of(found.allows),
+        *_measured(),
         tag("p", "docs/sealed.md, section 5, tells more. Dealer and any one holder together could undo every mask.",
             look="soft"),
     )  # fmt: skip
+
+
+def _measured() -> list[Html]:
+    """On public benchmarks."""
+    measured = benchmark.leaks()
+    told = (
+        "Learnt from its own edges. The protocol adds nothing to what the pooled model's outputs tell. Measured on "
+        f"{measured.date} with "
+    )
+    return [opened_grid(measured).to_html(), tag("p", told, tag("code", measured.command), look="soft")]
 
 
 def _warnings(kept: Sequence[Kept], found: OpenedPart) -> list[Html]:

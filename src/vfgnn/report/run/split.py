@@ -1,17 +1,19 @@
 """The parts of a run's page that only the paper's protocol has: learning, traffic, what can be inferred, noise."""
 
-import json
 from collections.abc import Sequence
-from importlib import resources
 
 from vfgnn.agreement import SERVER, Agreement
-from vfgnn.report import charts
+from vfgnn.audit.case import PartyRole
+from vfgnn.audit.columns_from_h0 import SPAN
+from vfgnn.audit.labels_from_gradient import CLUSTERS, ONE_KNOWN
+from vfgnn.audit.rows_from_hidden import EDGES
+from vfgnn.report import benchmark, charts
 from vfgnn.report.html import Html, figure_of, list_of, markup, table_of, tag
 from vfgnn.report.run.records import Kept, NoisedPart
 from vfgnn.report.run.traffic import added, ends_of, once
 from vfgnn.split.program import HIDDEN_GRADIENT, LOCAL_EMBEDDINGS
 
-LEAKS = resources.files("vfgnn.report") / "leaks.json"  # of a benchmark graph: tools/measure_leaks.py writes it
+LABEL_HOLDER = PartyRole.LABEL_HOLDER
 
 
 def openings(kept: Sequence[Kept]) -> list[tuple[str, str]]:
@@ -56,27 +58,50 @@ def traffic(kept: Sequence[Kept]) -> Html:
 
 def leaks(kept: Sequence[Kept]) -> Html:
     """What whoever is curious can make of what it saw."""
-    settings, rows = kept[0].file.settings, []
+    file, rows = kept[0].file, []
     for one in kept:
         meter = one.about.leak_meter
         if meter is not None:
             rows.append((one.party, meter.revealed, meter.rank, f"{meter.share:.0%}"))
-    measured = json.loads(LEAKS.read_text())
-    value = {name: leak["value"] for name, leak in measured["leaks"]["cora"].items()}
-    told: list[str] = [
+    headings = ("holder", "dimensions revealed", "rank of its features", "leak meter")
+    table = table_of(headings, rows, (1, 2, 3)) if rows else Html()
+    measured = benchmark.leaks()
+    when, command = f"Measured on {measured.date} with ", tag("code", measured.command)
+    how = tag("code", "vfgnn audit")
+    return markup(
+        tag("h2", "What can be inferred all the same"),
+        table,
+        list_of([*_inferred(file.agreement), *_shown(file.agreement)]),
+        tag("p", when, command, ", without noise, Cora, two holders unless it says otherwise; docs/threat_model.md has "
+            "all of it, and ", how, " attacks a run itself.", look="soft"),
+    )  # fmt: skip
+
+
+def _inferred(agreement: Agreement) -> list[str]:
+    """By the same attacks on a benchmark."""
+    worst = benchmark.leaks().worst
+    edges, clusters = worst("server", "edges"), worst("server", "labels", attack=CLUSTERS.name)
+    named = worst("server", "labels", attack=ONE_KNOWN.name)
+    told = [
         "The server sees the published rows of every holder: ranked by similarity they give away edges "
-        f"(measured: AUC {value['edges of B']:.2f}).",
+        f"(measured: AUC {edges.value:.2f}).",
         "The server, and every holder through the gradient of its own rows, can tell which training rows have the same "
-        f"label without knowing one (measured: {value['label clusters, server']:.0%} pure), and all training labels "
-        f"from one known label per class ({value['labels, server']:.0%}).",
-        _rebuilt(kept[0].file.agreement, value),
+        f"label without knowing one (measured: {clusters.value:.0%} pure), and all training labels "
+        f"from one known label per class ({named.value:.0%}).",
+        _rebuilt(agreement),
     ]
-    if settings.initial_embedding == "collaborative":
+    if agreement.settings.initial_embedding == "collaborative":
+        space = worst("other holder", "features", attack=SPAN.name)
         told.append(
             "Each reveal of h0 gives the holders with edges more linear combinations of everybody's columns; from "
-            "100 % of the rank on, possibly all of them. Where a holder has no more columns than the width, one reveal "
-            f"gives its 0/1 columns away without a known row (measured: {value['0/1 columns']:.0%} of 20, exactly)."
+            f"100 % of the rank on, possibly all of them (measured: the space of {space.value:.0%} of the columns)."
         )
+    return told
+
+
+def _shown(agreement: Agreement) -> list[str]:
+    """What settings tell somebody in so many words."""
+    settings, told = agreement.settings, list[str]()
     if settings.tells_degrees:
         told.append(f"The server learns each holder's degrees up to {settings.confidence_degree}.")
     if settings.publish == "needed":
@@ -84,29 +109,25 @@ def leaks(kept: Sequence[Kept]) -> Html:
     if settings.joint_layer == "insecure_clear" and settings.initial_embedding == "collaborative":
         text = "The joint layer ran without masks (insecure_clear): the holders saw each other's shares."
         told.append(tag("b", text))
-    headings = ("holder", "dimensions revealed", "rank of its features", "leak meter")
-    table = table_of(headings, rows, (1, 2, 3)) if rows else Html()
-    when, command = f"Measured on {measured['date']} with ", tag("code", measured["command"])
-    return markup(
-        tag("h2", "What can be inferred all the same"),
-        table,
-        list_of(told),
-        tag("p", when, command, ", without noise; docs/threat_model.md tells more.", look="soft"),
-    )
+    return told
 
 
-def _rebuilt(agreement: Agreement, value: dict[str, float]) -> str:
+def _rebuilt(agreement: Agreement) -> str:
     """What the label holder can make of z_L."""
+    worst, hidden = benchmark.leaks().worst, benchmark.mitigations().worst
     leader, exposed = agreement.label_holder, ", ".join(agreement.exposed_publishers)
     if exposed:
+        rows, edges = (worst(LABEL_HOLDER, "rows"), worst(LABEL_HOLDER, "edges", attack=EDGES.name))
         return (
             f"{leader} can rebuild the published rows of {exposed} from z_L, and rank their edges (measured: "
-            f"{value['rows from z_L']:.0%} of the rows, AUC {value['edges from z_L']:.2f}); all parties accepted it."
+            f"{rows.value:.0%} of the rows, AUC {edges.value:.2f}); all parties accepted it."
         )
+    behind = hidden(LABEL_HOLDER, "edges", attack=EDGES.name, run="hidden_layers = 1")
+    summed = worst(LABEL_HOLDER, "edges", attack=EDGES.name, holders=3)
     return (
         f"{leader} cannot rebuild another holder's rows, as they were before any noise, from z_L; similar rows of z_L "
-        f"still tell edges (measured: AUC {value['edges from z_L, hidden layer']:.2f} behind a hidden layer, "
-        f"{value['edges from z_L, three holders']:.2f} from the sum of two holders' rows)."
+        f"still tell edges (measured: AUC {behind.value:.2f} behind a hidden layer, {summed.value:.2f} from the sum of "
+        "two holders' rows)."
     )
 
 
