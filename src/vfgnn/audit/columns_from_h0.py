@@ -20,7 +20,7 @@ from vfgnn.data.holdings import Holding
 STARTS, ROUNDS = 400, 100
 SMALL = 200  # dimensions; a larger span is searched in fewer rounds, by rounding alone
 LARGE_ROUNDS = 15
-WORK = 4e10  # multiplications in the search of a large span: bounds the starts
+WORK = 2e10  # multiplications in the search of a large span: bounds the starts
 EXACT = 1e-6  # relative: shares of h0 have 50 fraction bits, so what is in the span is so to about 1e-12
 DEPENDENT = 1e-9  # of the largest: shorter directions are rounding
 INSIDE = 1e-4  # of a column's length: after several hundred directions

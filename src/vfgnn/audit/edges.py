@@ -10,18 +10,21 @@ from vfgnn.data.holdings import Holding
 FEWEST = 5  # edges: with fewer the interval of an AUC says nothing
 
 
-def drawn_pairs(holding: Holding, rng: Generator) -> tuple[Tensor, Tensor]:
-    """All edges of a holder and as many random pairs that are none [2, pairs], and which of them are edges [pairs]."""
+def drawn_pairs(holding: Holding, rng: Generator, *, others: int = 1) -> tuple[Tensor, Tensor]:
+    """All edges of a holder and as many random pairs that are none [2, pairs], and which of them are edges [pairs].
+
+    `others`: how many pairs that are none for each edge.
+    """
     nodes = holding.nodes
     edges = torch.unique(holding.edge_index.sort(dim=0).values, dim=1)
     edges = edges[:, (edges[0] < edges[1]) & (edges[1] < nodes)]
-    pairs = torch.randint(nodes, (2, 3 * edges.shape[1]), generator=rng).sort(dim=0).values
+    pairs = torch.randint(nodes, (2, 3 * others * edges.shape[1]), generator=rng).sort(dim=0).values
     numbered = [one[0] * nodes + one[1] for one in (pairs, edges)]
-    others = pairs[:, (pairs[0] < pairs[1]) & ~torch.isin(*numbered)][:, : edges.shape[1]]
-    if min(edges.shape[1], others.shape[1]) < FEWEST:
+    none = pairs[:, (pairs[0] < pairs[1]) & ~torch.isin(*numbered)][:, : others * edges.shape[1]]
+    if min(edges.shape[1], none.shape[1]) < FEWEST:
         raise NotInView(f"{FEWEST} edges, and as many pairs of nodes that are none")
-    truth = torch.arange(edges.shape[1] + others.shape[1]) < edges.shape[1]
-    return torch.cat([edges, others], dim=1), truth
+    truth = torch.arange(edges.shape[1] + none.shape[1]) < edges.shape[1]
+    return torch.cat([edges, none], dim=1), truth
 
 
 def cosines(rows: Tensor, pairs: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ def features_from_h0(view: View, truth: Truth, rng: Generator) -> list[AttackFin
         x = holding.x.double()
         known = PartlyKnown.of(x, rng)
         guesses = {"": known.guessed_from(torch.cat([*linear, own], dim=1)), "own features": known.guessed_from(own)}
-        compared = ((KNOWN_ROWS, known.rows(guesses)), (KNOWN_ENTRIES, known.entries(guesses, rng)))
+        compared = ((KNOWN_ROWS, known.exact_rows(guesses)), (KNOWN_ENTRIES, known.entries(guesses, rng)))
         found = [AttackFinding(attack, view.party, about, one) for attack, one in compared]
         return [*_alike(view, about, seen, own, x, rng), *found]
 

@@ -23,18 +23,28 @@ CLOSE = 1e-3  # of the length of a row
 
 @dataclass(frozen=True, repr=False)
 class PartlyKnown:
-    """Rows [nodes, p] of which some are known."""
+    """Rows [nodes, p] of which some are known, and the entries of the others that are asked about."""
 
     values: Tensor
     known: Tensor  # [nodes], whether
+    rows: Tensor  # [entries], among the others; the first half are above their column's median, the second half not
+    columns: Tensor  # [entries]
 
     @staticmethod
     def of(values: Tensor, rng: Generator) -> "PartlyKnown":
         """With KNOWN of them known."""
         if not values.shape[1] or len(values) < 4 / KNOWN:
             raise NotInView("columns, and enough rows for some to be known")
+        values = values.double()
         known = torch.rand(len(values), generator=rng).argsort() < KNOWN * len(values)
-        return PartlyKnown(values.double(), known)
+        above = values[~known] > values[known].median(dim=0).values
+        places = above.nonzero()
+        places = places[torch.randperm(len(places), generator=rng)[:ENTRIES]]
+        other = torch.randint(len(above), (len(places),), generator=rng)  # another row, of the same column
+        fits = ~above[other, places[:, 1]]
+        if not fits.any():
+            raise NotInView("entries on both sides of their column's median")
+        return PartlyKnown(values, known, torch.cat([places[fits, 0], other[fits]]), places[fits, 1].repeat(2))
 
     @property
     def usual(self) -> Tensor:
@@ -57,24 +67,13 @@ class PartlyKnown:
         return guess
 
     def entries(self, guesses: Mapping[str, Tensor], rng: Generator) -> Comparison:
-        """Which unknown entries are above their column's median; "" is the attack, the others are baselines."""
-        unknown, known = self.values[~self.known], self.values[self.known]
-        above = unknown > known.median(dim=0).values
-        places = above.nonzero()
-        places = places[torch.randperm(len(places), generator=rng)[:ENTRIES]]
-        other = torch.randint(len(unknown), (len(places),), generator=rng)  # another row, of the same column
-        fits = ~above[other, places[:, 1]]
-        if not fits.any():
-            raise NotInView("entries on both sides of their column's median")
-        rows = torch.cat([places[fits, 0], other[fits]])
-        columns = places[fits, 1].repeat(2)
-        scale = known.std(dim=0).clamp_min(torch.finfo(torch.float64).tiny)
-        ranked = {name: ((one - self.usual) / scale)[rows, columns] for name, one in guesses.items()}
-        real = torch.arange(len(rows)) < len(rows) // 2
-        attack = ranked.pop("")
+        """Which entries are above their column's median; "" is the attack, the others are baselines."""
+        scale = self.values[self.known].std(dim=0).clamp_min(torch.finfo(torch.float64).tiny)
+        ranked = {name: ((one - self.usual) / scale)[self.rows, self.columns] for name, one in guesses.items()}
+        real, attack = torch.arange(len(self.rows)) < len(self.rows) // 2, ranked.pop("")
         return compare_rankings(attack, ranked or {"a guess": torch.zeros_like(attack)}, real, rng)
 
-    def rows(self, guesses: Mapping[str, Tensor]) -> Comparison:
+    def exact_rows(self, guesses: Mapping[str, Tensor]) -> Comparison:
         """Which of the unknown rows are guessed to within CLOSE of their length."""
         unknown = self.values[~self.known]
         allowed = CLOSE * torch.linalg.vector_norm(unknown, dim=1)
