@@ -1,6 +1,7 @@
 """What is done with attacks: kept when finished, told when not possible, held against limits, shown without markup."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -98,9 +99,20 @@ def test_what_is_finished_is_kept_and_nothing_is_trained_for_it_again(tmp_path, 
     assert not [path for path in tmp_path.iterdir() if path.stat().st_mode & 0o077]
     attack(one, jobs_of(one), store=Store(tmp_path), seed=1)
     attack(replace(one, digest="another"), jobs_of(one), store=Store(tmp_path))
-    monkeypatch.setattr(runner, "_code", lambda: "changed")
+    monkeypatch.setattr(runner, "code_of", lambda module: "changed")
     attack(one, jobs_of(one), store=Store(tmp_path))
     assert made == ["a run"] * 4
+
+
+def test_an_attack_is_done_again_where_its_code_or_what_it_uses_has_changed(monkeypatch):
+    before = runner.code_of("vfgnn.audit.labels_from_gradient")
+    assert before != runner.code_of("vfgnn.audit.membership")
+    runner.code_of.cache_clear()
+    assert runner.code_of("vfgnn.audit.labels_from_gradient") == before
+    runner.code_of.cache_clear()
+    monkeypatch.setattr(runner, "IMPORTED", re.compile("no such line"))  # without what it uses it is another one
+    assert runner.code_of("vfgnn.audit.labels_from_gradient") != before
+    runner.code_of.cache_clear()
 
 
 def test_an_audit_that_was_stopped_goes_on(tmp_path):

@@ -7,6 +7,7 @@ measured.
 from dataclasses import dataclass
 
 from vfgnn.audit import (
+    claimed_epsilon,
     columns_from_h0,
     edges_from_gradient,
     edges_from_layers,
@@ -15,8 +16,10 @@ from vfgnn.audit import (
     labels_from_gradient,
     labels_from_rows,
     membership,
+    opened_predictions,
     published_rows,
     rows_from_hidden,
+    words,
 )
 from vfgnn.audit.attack import Attack, CarryOut
 from vfgnn.audit.case import PartyRole
@@ -24,7 +27,7 @@ from vfgnn.party.roles import Protocol
 
 SERVER, DEALER = PartyRole.SERVER, PartyRole.DEALER
 HOLDER, LABEL_HOLDER = PartyRole.HOLDER, PartyRole.LABEL_HOLDER
-HOLDERS, WITHOUT_LABELS = (HOLDER, LABEL_HOLDER), (SERVER, HOLDER)
+HOLDERS, WITHOUT_LABELS, WITH_WORDS = (HOLDER, LABEL_HOLDER), (SERVER, HOLDER), (DEALER, HOLDER, LABEL_HOLDER)
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Entry:
 def split(carry_out: CarryOut, roles: tuple[PartyRole, ...], *attacks: Attack) -> Entry:
     """On views of the paper's protocol."""
     return Entry(carry_out, attacks, "split", roles)
+
+
+def sealed(carry_out: CarryOut, roles: tuple[PartyRole, ...], *attacks: Attack) -> Entry:
+    """On views of the sealed protocol."""
+    return Entry(carry_out, attacks, "sealed", roles)
 
 
 SPLIT = (
@@ -79,8 +87,27 @@ SPLIT = (
     split(features_from_rows.features_from_rows, (SERVER, LABEL_HOLDER), features_from_rows.ROW_ENTRIES),
     split(published_rows.degrees_from_rows, (SERVER,), published_rows.ROW_DEGREES),
     split(membership.training_rows, WITHOUT_LABELS, membership.MEMBERS),
+    split(words.uniform_words, HOLDERS, words.UNIFORM),
+    split(words.words_and_data, HOLDERS, words.UNRELATED, words.WORD_EDGES),
+    split(claimed_epsilon.epsilon_of_inputs, (SERVER,), claimed_epsilon.EDGE_EPSILON, claimed_epsilon.LABEL_EPSILON),
+    split(claimed_epsilon.epsilon_of_rows, (SERVER,), claimed_epsilon.ROW_EPSILON),
 )
-CATALOGUE: tuple[Entry, ...] = SPLIT
+SEALED = (
+    sealed(
+        opened_predictions.edges_from_predictions,
+        (LABEL_HOLDER,),
+        opened_predictions.CLASS_EDGES,
+        opened_predictions.SCORE_EDGES,
+    ),
+    sealed(opened_predictions.edges_from_inner_products, (LABEL_HOLDER,), opened_predictions.PRODUCT_EDGES),
+    sealed(opened_predictions.edges_from_invented_labels, (LABEL_HOLDER,), opened_predictions.INVENTED_EDGES),
+    sealed(opened_predictions.features_from_predictions, (LABEL_HOLDER,), opened_predictions.OPENED_ENTRIES),
+    sealed(opened_predictions.features_from_invented_labels, (LABEL_HOLDER,), opened_predictions.INVENTED_ENTRIES),
+    sealed(membership.training_rows, (HOLDER,), membership.MEMBERS),
+    sealed(words.uniform_words, WITH_WORDS, words.UNIFORM),
+    sealed(words.words_and_data, WITH_WORDS, words.UNRELATED, words.WORD_EDGES),
+)
+CATALOGUE: tuple[Entry, ...] = (*SPLIT, *SEALED)
 
 
 def entries_for(protocol: Protocol, role: PartyRole) -> list[Entry]:

@@ -1,9 +1,10 @@
 """Carries out the attacks of the catalogue on the views of a run, and keeps each one's findings when it is done.
 
 An audit that is stopped goes on from there. What was kept is found again by everything that determines it: the run and
-its views, the attack, the seed, and the code of this folder.
+its views, the attack and its code, and the seed.
 """
 
+import re
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from vfgnn.version import __version__
 from vfgnn.writing import write_whole
 
 Kept = TypeVar("Kept")
+HERE = "vfgnn.audit"
+IMPORTED = re.compile(r"^from vfgnn\.audit\.(\w+) import", re.M)
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def attack(
     case_key = _key(case.digest, seed)
     done = []
     for job in jobs:
-        key = _key(case.digest, seed, job.entry.name, job.party)
+        key = _key(case.digest, seed, job.entry.name, job.party, code_of(job.entry.carry_out.__module__))
         found = store.find(key, Done)
         if found is None:
             found = _attack(job, attacked(), seed)
@@ -134,14 +137,17 @@ def _attack(job: Job, attacked: Attacked, seed: int) -> Done:
 
 
 def _key(*parts: object) -> str:
-    return sha256("\x00".join(map(str, (_code(), *parts))).encode()).hexdigest()[:32]
+    return sha256("\x00".join(map(str, (__version__, *parts))).encode()).hexdigest()[:32]
 
 
 @cache
-def _code() -> str:
-    """Of the attacks and their statistics, as they are now."""
-    found = sha256(__version__.encode())
-    for path in sorted(resources.files("vfgnn.audit").iterdir(), key=lambda one: one.name):
-        if path.name.endswith(".py"):
-            found.update(path.read_bytes())
-    return found.hexdigest()
+def code_of(module: str) -> str:
+    """A digest of an attack's file, and of the files of this folder that it is made with."""
+    folder, pending = resources.files(HERE), {module.rpartition(".")[2]}
+    sources: dict[str, bytes] = {}
+    while pending:
+        name = pending.pop()
+        path = folder / f"{name}.py"
+        sources[name] = path.read_bytes() if path.is_file() else b""
+        pending |= set(IMPORTED.findall(sources[name].decode())) - sources.keys()
+    return sha256(b"\x00".join(sources[name] for name in sorted(sources))).hexdigest()
