@@ -1,7 +1,6 @@
 """Every attack is in the catalogue and says what it is; documents and pages quote what the command wrote."""
 
-from importlib import import_module
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 
 import pytest
