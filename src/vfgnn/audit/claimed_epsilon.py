@@ -1,10 +1,10 @@
-"""A lower bound on the epsilon of the mechanisms of a run, from the best distinguisher of each. It must not pass the claim.
+"""A lower bound on the epsilon of a run's mechanisms, from the best distinguisher of each. It must not pass the claim.
 
 The mechanism that the run used draws once over many canaries: pairs, labels or rows of which a coin chose one of two
 values beforehand. The distinguisher guesses the coin from what comes out. With pure epsilon each guess is right with a
-probability of at most e^epsilon / (1 + e^epsilon), whatever the others are (Steinke, Nasr & Jagielski 2023, one run). So
-the share of right guesses bounds epsilon from below, with an exact interval (Clopper & Pearson 1934). For Gaussian noise
-the bound comes from the false positives of a threshold on the likelihood ratio, less delta.
+probability of at most e^epsilon / (1 + e^epsilon), whatever the others are (Steinke, Nasr & Jagielski 2023: one run).
+So the share of right guesses bounds epsilon from below, with an exact interval (Clopper & Pearson 1934). For Gaussian
+noise the bound comes from the rates of a threshold on the likelihood ratio, less delta.
 Draws come from a seed of the audit's; nothing of the run's own noise is looked at, and no holder's data.
 """
 

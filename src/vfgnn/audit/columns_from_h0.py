@@ -2,9 +2,9 @@
 
 h0 = X_A W_A + X_B W_B. With as many revealed dimensions as B has columns, h0 and X_A span every column of X_B: that is
 what the leak meter counts. A random vector of that span has no zeros; a 0/1 column that is mostly 0 has many. Sparse
-vectors of a subspace are found by alternating directions, started at its rows (Qu, Sun & Wright 2014). What is found is
-rounded to 0 and 1 and has to lie in the span; in a small span, where it is nearly 0 fixes it exactly. A false 0/1 vector
-would have to lie in a subspace of few dimensions among all nodes, so what is found proves itself.
+vectors of a subspace are found by alternating directions, started at its rows (Qu, Sun & Wright 2014). What is found
+is rounded to 0 and 1 and has to lie in the span; in a small span, where it is nearly 0 fixes it exactly. A false 0/1
+vector would have to lie in a subspace of few dimensions among all nodes, so what is found proves itself.
 """
 
 import torch
@@ -100,13 +100,15 @@ def _inside(basis: Tensor, columns: Tensor) -> Tensor:
     """Which columns [nodes, p] lie in the span; a column of zeros does not count."""
     left = columns - basis @ (basis.t() @ columns)
     lengths = torch.linalg.vector_norm(columns, dim=0)
-    return (torch.linalg.vector_norm(left, dim=0) <= INSIDE * lengths) & (lengths > 0)
+    inside: Tensor = (torch.linalg.vector_norm(left, dim=0) <= INSIDE * lengths) & (lengths > 0)
+    return inside
 
 
 def _among(rows: Tensor, others: Tensor) -> Tensor:
     """Which of the rows are equal to one of the others."""
     numbers: Tensor = torch.unique(torch.cat([rows, others]), dim=0, return_inverse=True)[1]
-    return torch.isin(numbers[: len(rows)], numbers[len(rows) :])
+    found: Tensor = torch.isin(numbers[: len(rows)], numbers[len(rows) :])
+    return found
 
 
 def _binary_in(basis: Tensor, rng: Generator) -> Tensor:
@@ -116,8 +118,8 @@ def _binary_in(basis: Tensor, rng: Generator) -> Tensor:
         starts = _sparse_directions(basis, STARTS, ROUNDS, rng)
         found = [one for start in starts.t() if (one := _exact(basis, start)) is not None]
         return torch.unique(torch.stack(found), dim=0) if found else torch.zeros(0, nodes, dtype=torch.int64)
-    starts = max(1, min(STARTS, int(WORK / (2 * nodes * dimensions * LARGE_ROUNDS))))
-    vectors = basis @ _sparse_directions(basis, starts, LARGE_ROUNDS, rng)
+    most = max(1, min(STARTS, int(WORK / (2 * nodes * dimensions * LARGE_ROUNDS))))
+    vectors = basis @ _sparse_directions(basis, most, LARGE_ROUNDS, rng)
     largest = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True))
     rounded = (vectors / largest > 0.5).double()
     columns: Tensor = torch.unique(rounded[:, _inside(basis, rounded)].t().long(), dim=0)

@@ -36,14 +36,15 @@ def cosines(rows: Tensor, pairs: Tensor) -> Tensor:
 def same_label(y: Tensor, pairs: Tensor) -> Tensor:
     """1 where both are known and equal."""
     first, second = y[pairs]
-    return ((first == second) & (first >= 0)).double()
+    same: Tensor = ((first == second) & (first >= 0)).double()
+    return same
 
 
 def explained_alone(truth: Truth, about: str, pairs: Tensor) -> dict[str, Tensor]:
     """Scores that need no message: edges join nodes of one class with similar features.
 
-    Most of what gradients tell of edges is what labels alone tell (link inference in vertical graphs, ACSAC 2024). So an
-    attack counts by what it finds beyond the true labels and the true features, which the attacker need not have.
+    Most of what gradients tell of edges is what labels alone tell (link inference in vertical graphs, ACSAC 2024). So
+    an attack counts by what it finds beyond the true labels and the true features, which the attacker need not have.
     """
     scores = {}
     if truth.labels is not None:

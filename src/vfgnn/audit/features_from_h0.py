@@ -1,8 +1,8 @@
-"""A holder with edges learns of another holder's features from h0: which rows are alike, and unknown rows by known ones.
+"""A holder with edges learns of others' features from h0: which rows are alike, and unknown rows by known ones.
 
 A random W nearly keeps the angles between rows, so inner products of rows of h0 are those of X_A and X_B together; the
-attacker takes its own away. With some known rows of B, X_B is a linear function of h0 and X_A: exact, where as many rows
-are known as there are dimensions and the reveals span X_B.
+attacker takes its own away. With some known rows of B, X_B is a linear function of h0 and X_A: exact, where as many
+rows are known as there are dimensions and the reveals span X_B.
 """
 
 import torch

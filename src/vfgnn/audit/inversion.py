@@ -1,8 +1,8 @@
 """Rows of features from whatever goes with them: a ridge regression from some known rows, held against the others.
 
-What is seen of a node (its published row, h0, an opened class) is regressed on the features of the nodes that are known;
-the strength is chosen by leaving out one known row after the other (Allen 1974). Columns differ in how frequent they
-are; that alone says nothing here, because an entry above its column's median is held against one of the same column.
+What is seen of a node (its published row, h0, an opened class) is regressed on the features of the known nodes; the
+strength is chosen by leaving out one known row after the other (Allen 1974). How frequent a column is says nothing
+here, because an entry above its column's median is held against one of the same column.
 """
 
 from collections.abc import Mapping

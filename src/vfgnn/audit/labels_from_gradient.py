@@ -102,7 +102,7 @@ def gradient_of(view: View, which: int = 0) -> Tensor:
 
 
 def training_gradient(view: View, which: int = 0) -> tuple[Tensor, Tensor]:
-    """Rows of a gradient that are not 0, and the numbers of their nodes: with `publish = "all"` that tells who trains."""
+    """Rows of a gradient that are not 0, and their numbers: with `publish = "all"` that tells which ones train."""
     gradient, agreement = gradient_of(view, which), view.agreement
     if view.party == agreement.label_holder:
         raise NotInView("labels that it does not have")

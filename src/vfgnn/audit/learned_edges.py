@@ -1,8 +1,8 @@
 """An edge attack that learns from the attacker's own edges what an edge looks like, and looks for others' edges.
 
 Gradient boosting ranks pairs by what the attacker knows of them (pair_features.py). It is fitted to its own edges, each
-seen from a graph that lacks it, and used on pairs of which the other holder knows which ones are edges. With and without
-what the protocol opened it is the same attack: the difference is what was opened.
+seen from a graph that lacks it, and used on pairs of which the other holder knows which ones are edges. With and
+without what the protocol opened it is the same attack: the difference is what was opened.
 """
 
 from collections.abc import Callable

@@ -45,9 +45,11 @@ def _announced(view: View) -> Tensor | None:
     """1 for each training row, as the label holder said."""
     for kind in (ROW_ROLES, SEALED_ROLES):
         try:
-            return (view.received(kind, view.agreement.label_holder)[0] == TRAIN).double()
+            roles = view.received(kind, view.agreement.label_holder)[0]
         except NotInView:
             continue
+        told: Tensor = (roles == TRAIN).double()
+        return told
     return None
 
 
@@ -56,4 +58,5 @@ def _lengths(view: View) -> Tensor:
     gradient = gradient_of(view)
     if len(gradient) != view.agreement.nodes:
         raise NotInView("a gradient of all nodes, or an announcement")
-    return torch.linalg.vector_norm(gradient.double(), dim=1)
+    lengths: Tensor = torch.linalg.vector_norm(gradient.double(), dim=1)
+    return lengths

@@ -39,7 +39,9 @@ CLASSES_HELP, SCORES_HELP = "fewer opened rows (max_opened_rows)", "sealed.opens
 LIMITS_HELP = "max_trainings = 1 or 2 in [limits]"
 
 
-CLASS_EDGES = Attack("edges from classes", WHO, "own edges", Target.EDGES, EDGES, METRIC, BASELINE, CLASSES_HELP, LEARNED)
+CLASS_EDGES = Attack(
+    "edges from classes", WHO, "own edges", Target.EDGES, EDGES, METRIC, BASELINE, CLASSES_HELP, LEARNED
+)
 SCORE_EDGES = Attack("edges from scores", WHO, "own edges", Target.EDGES, EDGES, METRIC, BASELINE, SCORES_HELP, LEARNED)
 PRODUCT_EDGES = Attack(
     "edges from inner products", WHO, "own edges", Target.EDGES, EDGES, METRIC, BASELINE, LIMITS_HELP, LEARNED

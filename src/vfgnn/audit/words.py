@@ -203,11 +203,13 @@ def _related(words: Tensor, secrets: Tensor) -> Tensor:
     """Which columns of words have a correlation with some secret that BY_CHANCE of them would have."""
     one, other = _standard(words), _standard(secrets)
     allowed = float(ndtri(1 - BY_CHANCE / (2 * max(1, other.shape[1])))) / len(words) ** 0.5
-    return (one.t() @ other / len(words)).abs().amax(dim=1) > allowed
+    related: Tensor = (one.t() @ other / len(words)).abs().amax(dim=1) > allowed
+    return related
 
 
 def _standard(columns: Tensor) -> Tensor:
     """Of mean 0 and deviation 1; a constant column is left out."""
     deviation = columns.std(dim=0, correction=0)
     varying = columns[:, deviation > 0]
-    return (varying - varying.mean(dim=0)) / deviation[deviation > 0]
+    standard: Tensor = (varying - varying.mean(dim=0)) / deviation[deviation > 0]
+    return standard
