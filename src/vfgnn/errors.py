@@ -56,7 +56,7 @@ class ExitCode(IntEnum):
     OUR_FAULT = 1, "an error in vfgnn itself; please report it with the lines it printed"
     BAD_INPUT = 2, "a command, setting, file or table cannot be used; correct it here"
     PEER = 3, "a peer or the network failed; once that is mended, start the same command again"
-    REFUSED = 4, "refused for privacy: more would be (or, by an audit, was) revealed than agreed, or the ledger was altered"
+    REFUSED = 4, "refused for privacy: more is revealed (or an audit found more) than agreed, or the ledger was altered"
 
 
 class VfgnnError(Exception):
