@@ -12,6 +12,7 @@ from vfgnn.audit.recorded_views import RecordedParty, recorded_case
 from vfgnn.audit.views import NotInView
 from vfgnn.cli.main import main
 from vfgnn.errors import DataError, ViewRefused
+from vfgnn.files import Patience
 from vfgnn.lab.processes import LocalProcesses
 from vfgnn.sealed.program import OPENED
 from vfgnn.split.program import HIDDEN_EVALUATED, HIDDEN_GRADIENT, LOCAL_EMBEDDINGS
@@ -21,9 +22,10 @@ SEALED = {"protocol": "sealed", "sealed": {"hops": 2, "steps": 3, "ridges": [0.3
 EPOCHS = 6
 
 
-def finished(folder, **settings):
-    local = small(folder, **settings)
-    for name in local.names:
+def finished(folder, *parties, **settings):
+    """`parties` record their views."""
+    local = small(folder, patience=Patience(start_s=120, message_s=120, away_s=20), **settings)
+    for name in parties:
         path = local.party_toml(name)
         path.write_text(f"record_view = true\n{path.read_text()}")
     with LocalProcesses(local) as running:
@@ -34,13 +36,14 @@ def finished(folder, **settings):
 @pytest.fixture(scope="module")
 def split(tmp_path_factory):
     """A small run of four processes; A has the labels."""
-    return finished(tmp_path_factory.mktemp("audit") / "federation", epochs=EPOCHS, publish="all")
+    folder, parties = tmp_path_factory.mktemp("audit") / "federation", ("server", "dealer", "A", "B")
+    return finished(folder, *parties, epochs=EPOCHS, publish="all")
 
 
 @pytest.fixture(scope="module")
 def sealed(tmp_path_factory):
-    """A small run of three processes; A has the labels."""
-    return finished(tmp_path_factory.mktemp("audit") / "federation", **SEALED)
+    """A small run of three processes; A has the labels, and the dealer records nothing."""
+    return finished(tmp_path_factory.mktemp("audit") / "federation", "A", "B", **SEALED)
 
 
 @pytest.fixture
@@ -181,12 +184,10 @@ def test_a_sealed_holder_audits_itself(sealed, tmp_path):
     assert attacked.views["A"].opened is None
 
 
-def test_nothing_is_recorded_unless_the_party_says_so(tmp_path):
-    local = small(tmp_path / "federation", epochs=2)
-    with LocalProcesses(local) as running:
-        running.wait()
-    for name in local.names:
-        assert not view_folder(local.run_folder(name)).exists()
-        assert not (local.run_folder(name) / "view.key").exists()
+def test_nothing_is_recorded_unless_the_party_says_so(sealed):
+    folder = sealed.run_folder("dealer")
+    assert (folder / "messages.jsonl").is_file()
+    assert not view_folder(folder).exists()
+    assert not (folder / "view.key").exists()
     with pytest.raises(ViewRefused, match="no recorded view"):
-        recorded_case([local.run_folder("B")])
+        recorded_case([folder])
