@@ -1,8 +1,8 @@
 """What the inner products that a sealed training opens say about a pair of nodes, to first order.
 
 The label holder has its own edges and features, and can compute the inner products that they alone would give. The true
-ones differ. The derivative of the squared difference by the weight of an edge that is not there says whether that edge
-would explain some of it. So each pair gets one number; it is one more column of the learned attack.
+ones differ. The derivatives by the weight of an edge that is not there say whether that edge would explain some of the
+difference: how much of it, and how well the direction fits. These are two more columns of the learned attack.
 """
 
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ class Explained:
     bound: float  # B
     hops: int
     teleport: float
+    others: bool  # whether others have columns: the own ones are then taken longer, so that <b, K b> is right
 
     @staticmethod
     def of(view: View) -> "Explained":
@@ -45,6 +46,7 @@ class Explained:
             bound=Steps.of(told[0], settings.sealed.kernel).bound,
             hops=settings.sealed.depth,
             teleport=settings.sealed.teleport,
+            others=view.agreement.columns > view.own_holding.x.shape[1],
         )
 
     def columns(self, edges: Integers, pairs: Tensor) -> Floats:
@@ -54,12 +56,22 @@ class Explained:
         own = torch.unique(torch.cat([own, own.flip(0)], dim=1), dim=1)
         ends = torch.cat([own[:, own[0] != own[1]], pairs, pairs.flip(0)], dim=1)
         there = torch.ones(ends.shape[1] - 2 * len(weights), dtype=torch.float64)
-        missed = self._missed(ends, torch.cat([there, weights, weights]))
-        (by_weight,) = torch.autograd.grad(missed, weights)
-        return (-by_weight).numpy()[:, None]
+        products = self._once(self.products_of(ends, torch.cat([there, weights, weights])))
+        missing = self._once(self.products) - products.detach()
+        by_weight = torch.stack([torch.autograd.grad(one, weights, retain_graph=True)[0] for one in products])
+        aligned = missing @ by_weight
+        length = torch.linalg.vector_norm(by_weight, dim=0).clamp_min(torch.finfo(torch.float64).tiny)
+        return torch.stack([aligned, aligned / length], dim=1).numpy()
 
-    def _missed(self, ends: Tensor, weights: Tensor) -> Tensor:
-        """The squared difference of the inner products that these edges would give."""
+    def _once(self, products: Tensor) -> Tensor:
+        """Each product once, relative to the lengths of its vectors."""
+        scale = self.products.diagonal().clamp_min(torch.finfo(torch.float64).tiny).sqrt()
+        row, column = torch.triu_indices(*products.shape)
+        told: Tensor = (products / torch.outer(scale, scale))[row, column]
+        return told
+
+    def products_of(self, ends: Tensor, weights: Tensor) -> Tensor:
+        """What these directed edges [2, edges] would give."""
         degree = torch.ones(len(self.x), dtype=torch.float64).index_add(0, ends[1], weights)
         scale = ((1 - self.teleport) / degree).sqrt()[:, None]
 
@@ -77,7 +89,7 @@ class Explained:
             return image - image.mean(dim=0)
 
         first = times(self.b)
-        factor = self.image / float((self.b * first).sum().detach())  # of what the others' features add to the length
+        factor = self.image / float((self.b * first).sum().detach()) if self.others else 1.0
         vectors, product = [self.b], factor * first
         for _ in range(len(self.products) - 2):
             step = product / self.bound
@@ -85,4 +97,4 @@ class Explained:
             vectors.append(following)
             product = factor * times(vectors[-1])
         flat = torch.stack([*(one.reshape(-1) for one in vectors), 4 / self.bound * product.reshape(-1)])
-        return ((flat @ flat.t() - self.products) ** 2).sum()
+        return flat @ flat.t()

@@ -1,16 +1,18 @@
 """Words that are said to be uniform, looked at by whoever receives them: the dealer, and each holder.
 
 Uniform   a classifier tells words from fresh random ones, by how often each byte comes at each place (naive Bayes). It
-          looks at the words themselves, and at differences of two messages of one kind and shape: a mask that is used
-          twice leaves them short. Of a table of places it looks at the steps from one entry to the next.
+          looks at the words themselves, at sums of all shares of a value, and at differences of two messages of one
+          kind and shape: a mask that is used twice leaves them short. Of a table of places it looks at the steps from
+          one entry to the next.
 Unrelated words that belong to nodes are held against everything that others have of these nodes: columns, degrees,
           labels, edges. A message whose words number the slots of a graph is looked at from both its ends.
 A third of the words is learnt from, a third chooses where the words look least uniform, and a third is reported.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
 import torch
@@ -111,12 +113,34 @@ def said_uniform(view: View) -> set[str]:
     return {str(kind) for kind in kinds if kind.tells.startswith(NOTHING)}
 
 
+def heard(view: View) -> Iterator[tuple[str, str, list[Tensor]]]:
+    """Kind, sender and messages of masked words; also what a party can put together: its own share and the others'."""
+    masked = said_uniform(view)
+    links = {link: list(kept) for link, kept in view.messages.items() if str(link[0]) in masked}
+    for (kind, sender, receiver), messages in links.items():
+        if receiver != view.party:
+            continue
+        yield str(kind), sender, messages
+        own = [kept for (of, by, _), kept in links.items() if (of, by) == (kind, view.party)][:1]
+        others = [kept for (of, by, to), kept in links.items() if (of, to) == (kind, view.party) and by != sender]
+        if own and kind not in TABLES:
+            together = zip(messages, *own, *others, strict=False)
+            yield (
+                str(kind),
+                sender,
+                [reduce(_join, one) for one in together if len({(x.dtype, x.shape) for x in one}) == 1],
+            )
+
+
+def _join(first: Tensor, second: Tensor) -> Tensor:
+    """Shares of words add up; shares of bits are joined by XOR."""
+    return first ^ second if first.dtype in (torch.int32, torch.uint8) else first + second
+
+
 def received_words(view: View, rng: Generator) -> dict[str, list[tuple[Tensor, Tensor]]]:
     """By sender: bytes [words, bytes of a word] of one kind of message and one shape, and fresh ones like them."""
-    masked, series = said_uniform(view), defaultdict[str, list[tuple[Tensor, Tensor]]](list)
-    for (kind, sender, receiver), messages in view.messages.items():
-        if receiver != view.party or str(kind) not in masked:
-            continue
+    series = defaultdict[str, list[tuple[Tensor, Tensor]]](list)
+    for kind, sender, messages in heard(view):
         if kind in TABLES:
             slots = view.agreement.nodes + _bound(view, sender)
             fresh = [torch.randperm(slots, generator=rng)[: len(one)].to(one.dtype).diff() for one in messages]
@@ -163,11 +187,10 @@ class Classified:
 
 def words_of_nodes(view: View, rng: Generator) -> Tensor:
     """Words that belong to nodes, or to slots that may begin or end with them [nodes, columns]."""
-    masked, nodes, columns = said_uniform(view), view.agreement.nodes, list[Tensor]()
-    for (kind, _, receiver), messages in view.messages.items():
-        if receiver == view.party and str(kind) in masked:
-            for one in messages:
-                columns += [_some(rows, OF_ONE, rng) for rows in _by_node(one, nodes)]
+    nodes, columns = view.agreement.nodes, list[Tensor]()
+    for _, _, messages in heard(view):
+        for one in messages:
+            columns += [_some(rows, OF_ONE, rng) for rows in _by_node(one, nodes)]
     if not columns:
         raise NotInView("words that belong to nodes")
     return _some(torch.cat(columns, dim=1), COLUMNS, rng)
