@@ -3,6 +3,8 @@
 from copy import copy
 from dataclasses import dataclass, field
 
+import torch
+
 from tests.sealed_twin import settings_of
 from vfgnn.checkpoint import copied
 from vfgnn.contribution import Contribution
@@ -125,8 +127,11 @@ class Interrupted:
 
     def _keep(self, party, role, number):
         if party in self.disks and number in self.scheduled[party]:
-            disk = self.disks[party]
-            disk[number] = copied(role.state().to_tensors())
+            disk, state = self.disks[party], copied(role.state().to_tensors())
+            if number in disk:  # what a start goes on from is that of the others too: it stays as it is
+                assert state.keys() == disk[number].keys()
+                assert all(torch.equal(state[key], disk[number][key]) for key in state)
+            disk[number] = state
 
     @staticmethod
     def _forget(disk):

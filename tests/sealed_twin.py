@@ -37,9 +37,9 @@ from vfgnn.transport.memory import SIMULATION
 TOLD = ("tell", "tell_classes")
 
 
-def settings_of(**sealed):
+def settings_of(*, class_weights="none", **sealed):
     """`protocol` and [settings.sealed]; everything else as it comes."""
-    return Settings.model_validate({"protocol": "sealed", "sealed": sealed})
+    return Settings.model_validate({"protocol": "sealed", "class_weights": class_weights, "sealed": sealed})
 
 
 def benchmark(name, holders):

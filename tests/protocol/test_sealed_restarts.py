@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.masks import Sent, repeated
+from tests.masks import TOLD, Sent, repeated
 from tests.protocol.test_sealed_accuracy import CASES as ACCURACY
 from tests.protocol.test_sealed_accuracy import assert_within_the_bound
 from tests.recording import first_words
@@ -25,11 +25,12 @@ COLUMNS = {**LABELS, "order": "features", "columns_at_once": 4}
 CASES = {
     "labels": (lambda: small(2, seed=31), LABELS),
     "labels, 3 holders, scores": (lambda: small(3, real=(1,), seed=32), {**LABELS, "opens": "scores"}),
+    "labels, weighted by class": (lambda: small(2, seed=36), {**LABELS, "class_weights": "balanced"}),
     "one step": (lambda: small(2, seed=33), {**LABELS, "steps": 1}),
     "columns travel": (lambda: small(3, real=(1,), seed=34), {**COLUMNS, "columns_at_once": 6}),
     "columns travel, hops": (lambda: small(2, classes=2, nodes=40, seed=35), {**COLUMNS, "kernel": "hops"}),
 }
-TOLD = ("quotient", "inner_products", "validation_classes", "predicted_classes", "predicted_scores")
+QUICK = ("labels", "columns travel, hops")  # one of each order
 
 
 def made(name, **changes):
@@ -51,7 +52,9 @@ def assert_equals_twin(found):
     assert torch.equal(found.opened, leader.heard)
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_it_goes_on_from_every_step_as_the_integer_twin_does(name):
     whole = made(name)
     whole.start("one", forgets=False)
@@ -97,8 +100,8 @@ def test_what_is_told_again_is_what_was_told():
     assert not torch.equal(before.opened, whole.opened)
 
 
-@pytest.mark.parametrize("name", ["labels", "columns travel, hops"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
 def test_killed_at_any_message_it_opens_everything_once(name, seed):
     """Whoever holds its shares at that moment: all go back to the step that all have, and no further."""
     found, draw, whole = made(name), random.Random(seed), made(name)
@@ -136,7 +139,7 @@ def sent_in(found):
             yield Sent(str(number), *ends, message.bytes, content, first_words(payload))
 
 
-@pytest.mark.parametrize("begin", [0, 2, 4])
+@pytest.mark.parametrize("begin", [0, 4])
 def test_no_mask_pad_seed_or_permutation_comes_twice(begin):
     """In a start that does again what one did before, with the same columns, edges and shares."""
     whole = made("labels, 3 holders, scores")

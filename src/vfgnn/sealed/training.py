@@ -201,9 +201,12 @@ class SealedTraining:
             self._deciding.hear(found)
 
     def state(self) -> TrainingState:
-        """What it can go on from; before the first step nothing, because that is as good as a new start."""
-        if not self._number:
-            return TrainingState()
+        """What it can go on from; before the first step nothing, because that is as good as a new start.
+
+        Where it has just gone on, what it went on from: shares that were blinded anew do not fit the others' of before.
+        """
+        if self._number == self._own.known.number:
+            return self._own.known
         made = self._is_made
         return TrainingState(
             number=self._number,
