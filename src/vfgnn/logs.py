@@ -42,7 +42,7 @@ def event(name: str, /, **fields: object) -> None:
 
 
 def tell_waiting(wait: Callable[[float], object], fields: Callable[[], Mapping[str, object]]) -> None:
-    """`wait`, for so many seconds, until it comes true; meanwhile the operator hears of it, soon and then less often."""
+    """`wait`, for so many seconds, until it comes true; meanwhile the operator hears of it, ever less often."""
     pause, began = TOLD_S, time.monotonic()
     while not wait(pause):
         event("waiting", since_s=round(time.monotonic() - began), **fields())

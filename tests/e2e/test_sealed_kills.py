@@ -28,7 +28,7 @@ from vfgnn.party.programs import end_step
 from vfgnn.privacy.openings import read_openings
 from vfgnn.sealed.formats import SHORT
 
-PATIENCE = Patience(start_s=60, message_s=60, away_s=40)
+PATIENCE = Patience(start_s=300, message_s=300, away_s=300)
 KILL = Path(__file__).parents[1] / "kill_at.py"
 SEALED = {"hops": 2, "steps": 3, "ridges": [0.3, 1.0], "order": "labels"}
 

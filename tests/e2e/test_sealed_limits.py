@@ -9,11 +9,11 @@ import pytest
 
 from tests.conftest import random_graph
 from tests.e2e.test_sealed_new_nodes import NEW, opened_later, trained  # noqa: F401 (a fixture)
-from tests.network import QUICK, rewrite, small
+from tests.network import rewrite, small
 from vfgnn.data.holdings import Labels
 from vfgnn.data.prepared import save_labels
 from vfgnn.errors import ExitCode
-from vfgnn.files import load_federation
+from vfgnn.files import Patience, load_federation
 from vfgnn.lab.federation import split_labels
 from vfgnn.lab.local_files import LocalFederation
 from vfgnn.lab.local_training import PREDICT
@@ -22,6 +22,7 @@ from vfgnn.message_log import read_entries
 from vfgnn.party.folder import starting_folder
 from vfgnn.privacy.openings import read_openings
 
+PATIENCE = Patience(start_s=300, message_s=300, away_s=5)
 GREEDY = Path(__file__).parents[1] / "greedy.py"
 GRAPH = random_graph()
 
@@ -49,7 +50,7 @@ def error_of(local, name):
 def test_more_trainings_than_were_agreed_are_refused_by_all_others(tmp_path):
     """With invented labels: the others cannot tell, and need not."""
     sealed = {"protocol": "sealed", "sealed": {"hops": 1, "steps": 1}}
-    local = small(tmp_path / "federation", graph=GRAPH, holders=3, patience=QUICK, **sealed)
+    local = small(tmp_path / "federation", graph=GRAPH, holders=3, patience=PATIENCE, **sealed)
     local = rewrite(local, limits={"max_trainings": 1})
     with LocalProcesses(local) as running:
         running.wait()
@@ -75,7 +76,7 @@ def test_more_trainings_than_were_agreed_are_refused_by_all_others(tmp_path):
 def test_a_training_under_the_name_of_an_earlier_one_is_refused(tmp_path):
     """A run that goes on has its line in the ledger already, so a new one may not pass for it."""
     sealed = {"protocol": "sealed", "sealed": {"hops": 1, "steps": 1}}
-    local = small(tmp_path / "federation", graph=GRAPH, patience=QUICK, **sealed)
+    local = small(tmp_path / "federation", graph=GRAPH, patience=PATIENCE, **sealed)
     with LocalProcesses(local) as running:
         running.wait()
     (run,) = trainings(local, "B")

@@ -19,7 +19,7 @@ from vfgnn.lab.processes import LocalProcesses
 from vfgnn.privacy.openings import read_openings
 
 KILL = Path(__file__).parents[1] / "kill_at.py"
-QUICK = {"start_s": 60, "message_s": 60, "away_s": 3}
+QUICK = {"start_s": 300, "message_s": 300, "away_s": 3}
 NEW = ("new-1", "new-2")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -84,7 +84,7 @@ class SealedHolder:
 
     def _refuse_other_rows(self, known: TrainingState) -> None:
         """A training that goes on is about the rows that it began with."""
-        if known.rows is not None and not torch.equal(known.rows, self._codes):
+        if known.number and known.rows is not None and not torch.equal(known.rows, self._codes):
             raise CheckpointRefused(
                 "other rows train and validate than when this training began",
                 expected="the same labels and splits at the label holder, until the training is over",
