@@ -45,7 +45,7 @@ def test_the_command_line_starts_without_torch(statement):
 
 
 ROOT = Path(__file__).parents[2]
-FOREIGN = {"spu_layer.py", "crypten_layer.py"}  # of engines with environments of their own
+FOREIGN = {"spu_jobs.py", "crypten_jobs.py"}  # of engines with environments of their own
 WHOLE = {"quickstart.py"}  # runs when it is imported: tests/e2e/test_cli.py does that
 SCRIPTS = [
     path
