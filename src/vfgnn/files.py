@@ -246,7 +246,8 @@ def _load(path: Path, kind: type[File], what: str) -> File:
     except OSError as error:
         raise ConfigError(f"no {what}", expected="a readable file", got=str(error.strerror), where=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"the {what} is not TOML", got=str(error), where=str(path)) from None
+        got = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "no UTF-8, or too many levels"
+        raise ConfigError(f"the {what} is not TOML", got=got, where=str(path)) from None
     except ValidationError as error:
         other = _looks_like(document)
         if other not in (None, what):

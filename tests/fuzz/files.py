@@ -15,6 +15,7 @@ from vfgnn.files import load_federation, load_party
 from vfgnn.message_log import MessageLog, read_entries
 from vfgnn.party import aligning
 from vfgnn.party.cards import read_card
+from vfgnn.party.data_check import profile_of, with_dialects
 from vfgnn.party.folder import RunFolder
 from vfgnn.party.own_data import OwnData, load_data, read_tables
 from vfgnn.party.programs import of_run
@@ -43,7 +44,10 @@ def _home(folder: Path, ground: Ground) -> None:
 
 
 def _tables(folder: Path, ground: Ground) -> None:
-    found = read_tables(load_party(folder / "party.toml"))
+    party = load_party(folder / "party.toml")
+    if party.data is not None and party.data.nodes is not None:
+        profile_of(with_dialects(party.data), party.accept)
+    found = read_tables(party)
     found.aligned(torch.arange(len(found.nodes.ids)), local_neighbours=False)
 
 

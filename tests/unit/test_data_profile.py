@@ -42,6 +42,7 @@ def test_every_fault_of_every_column_is_found_at_once():
             "nothing": pa.nulls(400, pa.float64()),
             "text": [f"word {number}" for number in range(400)],
             "bytes": [b"x"] * 400,
+            "lists": [[1, 2]] * 400,
             "far": [float("inf"), *map(float, range(399))],
             "number": list(range(1000, 1400)),
             "mixed": [*map(str, range(90)), *["n/a"] * 310],
@@ -50,6 +51,7 @@ def test_every_fault_of_every_column_is_found_at_once():
     assert codes(found) == [
         ("TOO_MANY_WORDS", "error", "text", 400),
         ("COLUMN_TYPE", "error", "bytes", 0),
+        ("COLUMN_TYPE", "error", "lists", 0),
         ("INFINITE", "error", "far", 1),
         ("CONSTANT", "warning", "same", 400),
         ("GAPS", "warning", "holes", 300),

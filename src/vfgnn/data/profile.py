@@ -198,7 +198,7 @@ class _Look:
         return IdsProfile(key.name, kind_of_ids(text), with_leading_zeros(text), missing, repeated)
 
     def _column(self, column: Column, blocks: dict[str, Block]) -> ColumnProfile:
-        gaps, different = _gaps(column), pc.count_distinct(column.values).as_py()
+        gaps, different = _gaps(column), _different(column)
         becomes, block = "cannot be read", None
         with self._going_on():
             block = features(column, self.columns)
@@ -319,6 +319,14 @@ def _written(source: Source) -> Dialect | None:
 def _gaps(column: Column) -> int:
     missing = column.values.null_count if column.is_text else pc.sum(column.values.is_null(nan_is_null=True)).as_py()
     return int(missing or 0) + (matching(column.values, "^$") if column.is_text else 0)
+
+
+def _different(column: Column) -> int:
+    """Values that are not alike; 0 where lists and the like cannot be compared."""
+    try:
+        return int(pc.count_distinct(column.values).as_py())
+    except pa.ArrowNotImplementedError:
+        return 0
 
 
 def _kind(column: Column) -> str:

@@ -14,11 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from vfgnn.data.partition import EdgeSplit
 from vfgnn.errors import DataError
-from vfgnn.explained import expected_of
 from vfgnn.experiments.baseline import Timing
 from vfgnn.experiments.claims import Claim, check_claims, readings_of
 from vfgnn.experiments.runner import Store, Task
 from vfgnn.experiments.tables import TableRow
+from vfgnn.explained import expected_of
 
 
 @dataclass(frozen=True)

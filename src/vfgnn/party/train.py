@@ -230,9 +230,10 @@ class OwnRun:
         keeps = self.party.name in programs.keepers(self.file.agreement)
         resumes = (start.run == self.kept.run and start.step in self.kept.steps) or bool(start.step and not keeps)
         if not resumes and (start.step or start.run == self.kept.run):
+            steps = ", ".join(map(str, self.kept.steps))
             raise CheckpointRefused(
                 "the label holder names a step that this party does not have",
-                expected=f"one of {self.kept.steps} of run {self.kept.run}, or a new run from step 0",
+                expected=f"one of {steps} of run {self.kept.run}, or a new run from step 0",
                 got=f"step {start.step} of run {start.run}",
             )
         self.kept.go_back(start.run, start.step)
