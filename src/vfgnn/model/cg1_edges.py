@@ -310,7 +310,7 @@ def _edges(around: Neighbourhood) -> torch.Tensor:
 def _remove_generated_files() -> None:
     """PyG writes the code that it generates for a convolution into the temporary folder, and leaves it there."""
     temporary = Path(tempfile.gettempdir())
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         file = getattr(module, "__file__", None)
         if name.endswith(("_propagate", "_edge_updater")) and file is not None and Path(file).parent == temporary:
             Path(file).unlink(missing_ok=True)
