@@ -9,6 +9,7 @@ from tests.network import small
 from tests.sealed_twin import small as small_training
 from tests.sealed_twin import train
 from tests.tables import sealed_federation_of_tables, vfgnn
+from vfgnn.agreement import HolderShape, make_agreement
 from vfgnn.files import load_party
 from vfgnn.party.own_data import load_data
 from vfgnn.plan import sealed_work
@@ -20,6 +21,7 @@ from vfgnn.sealed import program
 from vfgnn.sealed.program import SealedMoment, prediction, script_of, training
 from vfgnn.sealed.record import sent_by_part
 from vfgnn.sealed.rehearsal import Hop
+from vfgnn.settings import Preset
 
 SEALED = {"protocol": "sealed", "sealed": {"hops": 3, "steps": 2}}
 NO_WORK = Rates(0.0, {})
@@ -165,3 +167,12 @@ def test_the_plan_of_shared_cores_takes_longer(local):
     expected = Expected(local.file.agreement, 20, 10)
     lines = {"bandwidth_mbit_s": 1e5, "latency_ms": 0.05}
     assert make_sealed_plan(expected, **lines, shared_cores=1).seconds > make_sealed_plan(expected, **lines).seconds
+
+
+def test_made_up_columns_are_as_long_as_scaled_ones():
+    """Words have bits for columns of deviation 1. With rare ones instead, these very sizes left too few of them."""
+    settings = Preset("tables").settings(overrides={"class_weights": "balanced", "select_by": "f1"})
+    nodes, own = 2000, {"features": 100, "edges": True, "integer": False, "entry_bound": 4000}
+    holders = [HolderShape(name=name, **own) for name in ("bank", "shop")]
+    agreed = make_agreement(nodes=nodes, classes=2, holders=holders, label_holder="bank", settings=settings)
+    assert measure(agreed, train_rows=nodes, val_rows=nodes, bytes_in_all=1).start_s > 0

@@ -97,9 +97,11 @@ def _smaller(agreement: Agreement, share: float) -> Agreement:
 def _made_up(agreement: Agreement, name: str) -> Holding:
     shape, nodes = next(holder for holder in agreement.holders if holder.name == name), agreement.nodes
     draw = torch.Generator().manual_seed(agreement.holder_names.index(name))
-    ones = torch.rand(nodes, shape.features, generator=draw) < min(0.5, ONES / agreement.columns)
+    x = (torch.rand(nodes, shape.features, generator=draw) < min(0.5, ONES / agreement.columns)).float()
+    if agreement.settings.sealed.scaled:  # words have bits for columns of deviation 1, and smaller ones get too few
+        x = torch.randn(nodes, shape.features, generator=draw)
     ends = torch.randint(nodes, (2, shape.entry_bound // 2), generator=draw)
-    return Holding(x=ones.float(), edge_index=ends)
+    return Holding(x=x, edge_index=ends)
 
 
 def _made_up_labels(agreement: Agreement, train_rows: int, val_rows: int) -> Labels:
